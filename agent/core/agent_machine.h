@@ -1,0 +1,186 @@
+// The rules of one node: when its workers start, when they are stopped and how hard, when contact
+// with the rendezvous is given up, and with what the agent ends. Pure: an event goes in, effects
+// come out, time and fresh ids are arguments. One loop thread owns a machine (agent/agent_loop.h).
+//
+//   Connecting ──attached──► Waiting ──StartRound──► Running ──all exit 0──► Succeeded
+//       ▲                      ▲                        │ failure, StopRound      │
+//       │ contact lost         │ StopDone sent          ▼                         ▼
+//       └── (any state)        └──────────────────── Stopping              JobEnded ─► Ended
+#ifndef MUSTER_AGENT_CORE_AGENT_MACHINE_H_
+#define MUSTER_AGENT_CORE_AGENT_MACHINE_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/instant.h"
+#include "base/job_types.h"
+#include "base/session_messages.h"
+
+namespace muster::agent {
+
+// ---- events --------------------------------------------------------------------------------
+
+struct RendezvousConnected {};
+
+struct RendezvousDisconnected {
+  // One phrase for people: "connection refused by 10.0.0.1:29400".
+  std::string why;
+  // Whoever answers there is no muster rendezvous, or the name doesn't resolve: trying again won't
+  // help unless contact existed before.
+  bool is_hopeless = false;
+};
+
+struct RendezvousSaid {
+  RendezvousMessage message;
+};
+
+struct WorkerStarted {
+  RoundId round;
+  LocalRank local_rank;
+  int64_t pid = 0;
+};
+
+// A worker ended, or never started (failure.failed_to_start). The shell has filled in all that
+// `failure` can hold when the exit isn't a success; its `age` counts from this event.
+struct WorkerEnded {
+  RoundId round;
+  LocalRank local_rank;
+  WorkerFailure failure;
+};
+
+// No process of the round is left on this node (or `unkillable` of them were given up on).
+struct GroupGone {
+  RoundId round;
+  int unkillable = 0;
+};
+
+// A local worker reported a durable shard, or a published checkpoint (CommitDone).
+struct WorkerReportedShard {
+  ShardReport report;
+};
+struct WorkerCommitted {
+  CommitDone commit;
+};
+
+// SIGINT, SIGTERM, SIGHUP or SIGQUIT to `muster run`. A second one shortens the grace to zero.
+struct StopRequested {
+  int signal = 0;
+};
+
+struct GuardianLost {
+  std::string why;
+};
+
+// The loop's timer: at or after NextWakeup().
+struct TimePassed {};
+
+using AgentEvent = std::variant<RendezvousConnected, RendezvousDisconnected, RendezvousSaid,
+                                WorkerStarted, WorkerEnded, GroupGone, WorkerReportedShard,
+                                WorkerCommitted, StopRequested, GuardianLost, TimePassed>;
+
+struct StepInput {
+  Instant now;
+  // Used up when the agent has to come back as a newcomer.
+  Incarnation fresh_incarnation;
+};
+
+// ---- effects -------------------------------------------------------------------------------
+
+// Open a stream to the rendezvous (an earlier one is dropped).
+struct Connect {};
+struct Disconnect {};
+
+// The shell fills in candidate ports and the age of failures.
+struct SendToRendezvous {
+  AgentMessage message;
+};
+
+struct SpawnGroup {
+  StartRound place;
+};
+
+struct StopGroup {
+  RoundId round;
+  int first_signal = 15;
+  Duration grace{0};
+};
+
+// Push to the SDK of every local worker: collectives end now with PeerLost{culprit, reason}.
+struct AbortCollectives {
+  World world;
+  Rank culprit{-1};
+  std::string reason;
+};
+
+// Let the guardian kill everything unless renewed before `deadline`.
+struct RenewDeadline {
+  Instant deadline;
+};
+
+// The rendezvous' answer to a local worker's ShardReport or CommitDone; refused if `reason` is set.
+struct AnswerCommit {
+  World world;
+  Commit commit;
+  bool is_granted = false;
+  std::string reason;
+};
+
+// One line for the person who watches. Each differs from the one before.
+struct Show {
+  std::string text;
+  bool is_warning = false;
+};
+
+// The agent ends with this. Workers are gone, or given up on.
+struct End {
+  Verdict verdict;
+};
+
+using AgentEffect = std::variant<Connect, Disconnect, SendToRendezvous, SpawnGroup, StopGroup,
+                                 AbortCollectives, RenewDeadline, AnswerCommit, Show, End>;
+
+// ---- the machine ---------------------------------------------------------------------------
+
+struct AgentOptions {
+  // What to attach with; `incarnation`, `running` and `highest_round` are kept by the machine.
+  Attach attach;
+  // For messages: "10.0.0.1:29400".
+  std::string endpoint;
+  Duration shutdown_timeout = std::chrono::seconds(30);
+  // Grace after the loss of a peer: a worker blocked in a collective can't handle SIGTERM.
+  Duration lost_peer_grace{0};
+  // How long to try to reach the rendezvous at the start, and again after contact was lost.
+  Duration join_timeout = std::chrono::seconds(600);
+  Duration reconnect_timeout = std::chrono::seconds(60);
+};
+
+class AgentMachine {
+ public:
+  AgentMachine(AgentOptions options, Incarnation incarnation, Instant started);
+  ~AgentMachine();
+  AgentMachine(const AgentMachine&) = delete;
+  AgentMachine& operator=(const AgentMachine&) = delete;
+
+  // The first effects: connect.
+  std::vector<AgentEffect> Start();
+  // Takes one event and returns what to do, in order. `now` never goes backwards. After End nothing
+  // more comes out.
+  std::vector<AgentEffect> Step(const StepInput& input, const AgentEvent& event);
+  Instant NextWakeup() const;
+
+  // Of the current life; changes when the agent was superseded.
+  Incarnation incarnation() const;
+  bool has_ended() const;
+
+ private:
+  class Rules;
+  std::unique_ptr<Rules> rules_;
+};
+
+}  // namespace muster::agent
+
+#endif  // MUSTER_AGENT_CORE_AGENT_MACHINE_H_

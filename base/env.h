@@ -1,0 +1,47 @@
+// Names of the environment variables that muster sets for workers or reads, in one place;
+// docs/environment.md describes each.
+#ifndef MUSTER_BASE_ENV_H_
+#define MUSTER_BASE_ENV_H_
+
+namespace muster::env {
+
+// Set for every worker, as torchrun does.
+inline constexpr char kRank[] = "RANK";
+inline constexpr char kLocalRank[] = "LOCAL_RANK";
+inline constexpr char kWorldSize[] = "WORLD_SIZE";
+inline constexpr char kLocalWorldSize[] = "LOCAL_WORLD_SIZE";
+inline constexpr char kGroupRank[] = "GROUP_RANK";
+inline constexpr char kGroupWorldSize[] = "GROUP_WORLD_SIZE";
+inline constexpr char kRoleRank[] = "ROLE_RANK";
+inline constexpr char kRoleName[] = "ROLE_NAME";
+inline constexpr char kRoleWorldSize[] = "ROLE_WORLD_SIZE";
+inline constexpr char kMasterAddr[] = "MASTER_ADDR";
+inline constexpr char kMasterPort[] = "MASTER_PORT";
+inline constexpr char kRestartCount[] = "TORCHELASTIC_RESTART_COUNT";
+inline constexpr char kMaxRestarts[] = "TORCHELASTIC_MAX_RESTARTS";
+inline constexpr char kRunId[] = "TORCHELASTIC_RUN_ID";
+inline constexpr char kUseAgentStore[] = "TORCHELASTIC_USE_AGENT_STORE";
+inline constexpr char kErrorFile[] = "TORCHELASTIC_ERROR_FILE";
+inline constexpr char kNcclAsyncErrorHandling[] = "TORCH_NCCL_ASYNC_ERROR_HANDLING";
+inline constexpr char kOmpNumThreads[] = "OMP_NUM_THREADS";
+
+// Set for every worker, ours.
+// Abstract Unix socket of the worker's agent, without the leading NUL byte.
+inline constexpr char kAgentSocket[] = "MUSTER_AGENT_SOCKET";
+// Names one worker of one round of one agent: "<incarnation>/<round>/<local rank>". It opens the
+// channel to the agent, and a sweep for left-over processes looks for it in /proc/<pid>/environ.
+inline constexpr char kWorkerId[] = "MUSTER_WORKER_ID";
+inline constexpr char kRound[] = "MUSTER_ROUND";
+inline constexpr char kWorldId[] = "MUSTER_WORLD_ID";
+inline constexpr char kRestartsCharged[] = "MUSTER_RESTARTS_CHARGED";
+// Newest committed checkpoint of the job; absent when none was committed.
+inline constexpr char kResumeStep[] = "MUSTER_RESUME_STEP";
+inline constexpr char kResumeDir[] = "MUSTER_RESUME_DIR";
+
+// Read by `muster run`.
+inline constexpr char kPythonExec[] = "PYTHON_EXEC";
+inline constexpr char kShutdownTimeout[] = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT";
+
+}  // namespace muster::env
+
+#endif  // MUSTER_BASE_ENV_H_

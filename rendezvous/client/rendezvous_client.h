@@ -1,0 +1,63 @@
+// An agent's way to its rendezvous: one session (a stream of messages both ways) and the calls to
+// the round's key-value table. An interface, with a gRPC implementation and a fake. Thread-safe;
+// the observer's methods and all callbacks run on threads of the client and must only enqueue. The
+// observer must outlive the client.
+#ifndef MUSTER_RENDEZVOUS_CLIENT_RENDEZVOUS_CLIENT_H_
+#define MUSTER_RENDEZVOUS_CLIENT_RENDEZVOUS_CLIENT_H_
+
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/ids.h"
+#include "base/instant.h"
+#include "base/job_types.h"
+#include "base/session_messages.h"
+
+namespace muster::rendezvous {
+
+class SessionObserver {
+ public:
+  virtual ~SessionObserver() = default;
+  // The stream of this connection (numbered by Connect()) is open: Attach can be sent.
+  virtual void OnConnected(uint64_t connection) = 0;
+  virtual void OnMessage(uint64_t connection, RendezvousMessage message) = 0;
+  // The stream couldn't be opened or broke. Called once for each Connect() that isn't closed by
+  // Disconnect(). Codes: Unavailable (nobody answers there now), Unimplemented or Internal (who
+  // answers is no muster rendezvous), InvalidArgument (the endpoint doesn't resolve).
+  virtual void OnDisconnected(uint64_t connection, absl::Status why) = 0;
+};
+
+// Names the worker's round in every key-value call; a call for another round is refused.
+struct RoundScope {
+  std::string run_id;
+  Incarnation incarnation;
+  World world;
+};
+
+class RendezvousClient {
+ public:
+  virtual ~RendezvousClient() = default;
+
+  // Begins to open a stream, dropping an earlier one without a report. Returns its number.
+  virtual uint64_t Connect() = 0;
+  // Sends on the open stream; dropped silently if there is none (its end is reported anyway).
+  virtual void Send(const AgentMessage& message) = 0;
+  // Closes the stream after everything sent before has been handed to the network.
+  virtual void Disconnect() = 0;
+
+  // Key-value calls of the current round. Codes, beyond Unavailable: Aborted (the round is over),
+  // DeadlineExceeded (the key did not come within `wait`).
+  using SetCallback = std::function<void(absl::Status)>;
+  using GetCallback = std::function<void(absl::StatusOr<std::string>)>;
+  virtual void SetKey(const RoundScope& scope, const std::string& key, const std::string& value,
+                      SetCallback done) = 0;
+  // Waits until the key is set; `wait` of zero asks for what is there now (NotFound if nothing).
+  virtual void GetKey(const RoundScope& scope, const std::string& key, Duration wait,
+                      GetCallback done) = 0;
+};
+
+}  // namespace muster::rendezvous
+
+#endif  // MUSTER_RENDEZVOUS_CLIENT_RENDEZVOUS_CLIENT_H_

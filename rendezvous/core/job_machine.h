@@ -1,0 +1,164 @@
+// The rules of one job's membership: who is in, which ranks they get, when a round starts, stops
+// and starts again, and how the job ends. Pure: an event goes in, effects come out, time and fresh
+// ids are arguments. One loop thread owns a machine (rendezvous/server/rendezvous_loop.h).
+//
+//                      MIN reached            MAX, last call, or all survivors back
+//   Gathering ───────────────────► Closing ───────────────────────────► Running
+//       ▲  ▲                          │ below MIN                          │ failure, loss,
+//       scale-up │  └──────────────────────────┘                                    ▼
+//       └───────────────────────────────────────── all acknowledged ── Stopping
+//   Recovering: after a restart of the rendezvous, until the running world is complete again.
+//   Succeeded, Failed: final.
+#ifndef MUSTER_RENDEZVOUS_CORE_JOB_MACHINE_H_
+#define MUSTER_RENDEZVOUS_CORE_JOB_MACHINE_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/instant.h"
+#include "base/job_types.h"
+#include "base/session_messages.h"
+
+namespace muster::rendezvous {
+
+// ---- events --------------------------------------------------------------------------------
+
+// A message came on a session. The first one on every session is Attach.
+struct SessionMessage {
+  SessionId session;
+  AgentMessage message;
+};
+
+// The session's stream ended; the agent may re-attach on another one.
+struct SessionEnded {
+  SessionId session;
+};
+
+// The loop's timer: at or after NextWakeup(). Fed only after all events received before it.
+struct TimePassed {};
+
+// The process that hosts this rendezvous has been told to stop: the job ends for everyone.
+struct HostStopping {
+  std::string reason;
+  int exit_code = 0;
+};
+
+using JobEvent = std::variant<SessionMessage, SessionEnded, TimePassed, HostStopping>;
+
+// What every step is given besides the event.
+struct StepInput {
+  Instant now;
+  // Used up when this step forms a round.
+  WorldId fresh_world_id;
+  RoundKey fresh_round_key;
+};
+
+// ---- effects -------------------------------------------------------------------------------
+
+struct SendMessage {
+  SessionId session;
+  RendezvousMessage message;
+};
+
+// Nothing more will be said on this session: end its stream after what was sent before.
+struct EndSession {
+  SessionId session;
+};
+
+// A round began: open its key-value scope and (`--state-dir`) keep its number and world id.
+struct RoundStarted {
+  World world;
+  int node_count = 0;
+  int world_size = 0;
+};
+
+// A round is over: drop its keys and end every wait on them.
+struct RoundOver {
+  World world;
+  std::string reason;
+};
+
+// A change of state worth a log line and a Watch event; the text names job, round and node.
+struct Record {
+  std::string text;
+};
+
+using JobEffect = std::variant<SendMessage, EndSession, RoundStarted, RoundOver, Record>;
+
+// ---- the machine ---------------------------------------------------------------------------
+
+enum class JobState { kGathering, kClosing, kRunning, kStopping, kRecovering, kSucceeded, kFailed };
+
+const char* JobStateName(JobState state);
+
+struct JobOptions {
+  Duration lease = std::chrono::seconds(3);
+  // How long an agent whose stream ended may take to re-attach before it counts as lost. A process
+  // that was killed can't come back, so this bounds the recovery from a killed node.
+  Duration reattach_grace = std::chrono::milliseconds(100);
+  // How long a restarted rendezvous waits for a running world to be complete again.
+  Duration reconnect_timeout = std::chrono::seconds(60);
+  // No round is formed this long after the start, so that agents of a running world can report
+  // first. Zero for --standalone, where nobody can have been there before.
+  Duration startup_quiet = std::chrono::seconds(1);
+  // Highest round known from --state-dir; the next one is above it.
+  RoundId highest_round;
+  // Losses of one node (by name) without a commit or `good_uptime` between, after which it is set
+  // aside. 0: never.
+  int max_node_failures = 0;
+  Duration good_uptime = std::chrono::seconds(60);
+};
+
+// One line of `muster status`.
+struct NodeStatus {
+  std::string node_name;
+  std::string address;
+  Incarnation incarnation;
+  std::optional<GroupRank> group_rank;  // none for spares and those who wait
+  bool attached = false;
+  Duration since_last_message{0};
+};
+
+struct JobStatus {
+  std::string run_id;
+  JobState state = JobState::kGathering;
+  World world;
+  int attempt = 0;
+  int restarts_charged = 0;
+  int max_restarts = 0;
+  std::optional<Commit> last_commit;
+  std::vector<NodeStatus> nodes;
+  std::optional<Verdict> verdict;
+};
+
+class JobMachine {
+ public:
+  // `started` is when the rendezvous process began to listen.
+  JobMachine(std::string run_id, JobOptions options, Instant started);
+  ~JobMachine();
+  JobMachine(const JobMachine&) = delete;
+  JobMachine& operator=(const JobMachine&) = delete;
+
+  // Takes one event and returns what to do, in order. `now` never goes backwards.
+  std::vector<JobEffect> Step(const StepInput& input, const JobEvent& event);
+
+  // When TimePassed is due if nothing else happens; Never() when nothing is.
+  Instant NextWakeup() const;
+
+  JobState state() const;
+  // True once the job has ended and no agent is attached any more.
+  bool IsDone() const;
+  JobStatus Status(Instant now) const;
+
+ private:
+  class Rules;
+  std::unique_ptr<Rules> rules_;
+};
+
+}  // namespace muster::rendezvous
+
+#endif  // MUSTER_RENDEZVOUS_CORE_JOB_MACHINE_H_
