@@ -43,6 +43,8 @@ TEST(AttachCheck, WhatIsMalformedIsNamed) {
          a.node_rank = 3;
        },
        "node b has --node-rank=3, but --nnodes=2:3 allows 0 to 2"},
+      {[](Attach& a) { a.running = RunningWorld{}; },
+       "node b runs a round without a number or a world id"},
       {[](Attach& a) { a.highest_round = RoundId(kMaxRound + 1); },
        "node b speaks of round 1073741825, which no job reaches"},
   };

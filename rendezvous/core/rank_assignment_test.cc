@@ -59,7 +59,7 @@ TEST(RankAssignment, PlacesFollowTheTable) {
       {"a survivor makes room for a wanted place",
        {Survivor(1, 0), Survivor(2, 1), Arrival(9, 0)},
        3,
-       "9 2 1 "},
+       "9 1 2 "},
       {"of two that want one place the first gets it",
        {Arrival(1, 1), Arrival(2, 1), Arrival(3)},
        3,
