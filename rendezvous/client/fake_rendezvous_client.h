@@ -1,6 +1,6 @@
 // A working double of RendezvousClient for tests: it records what is sent, and the test plays the
-// rendezvous. Thread-safe; the observer is called on the thread of the test's call (or of Connect(),
-// with `accepts_connections`).
+// rendezvous. Thread-safe; the observer is called on the thread of the test's call (or of
+// Connect(), with `accepts_connections`).
 #ifndef MUSTER_RENDEZVOUS_CLIENT_FAKE_RENDEZVOUS_CLIENT_H_
 #define MUSTER_RENDEZVOUS_CLIENT_FAKE_RENDEZVOUS_CLIENT_H_
 
