@@ -56,7 +56,7 @@ float Mean(int n, size_t index, int steps = 1) {
 // Small buckets, so that there are several.
 ReducerOptions SmallBuckets() {
   ReducerOptions options;
-  options.limits = {64, 256};
+  options.limits = {64, 128};
   return options;
 }
 
@@ -132,9 +132,9 @@ TEST(Reducer, FullBucketsLeaveBeforeTheBackwardPassIsOver) {
     }
     trace.push_back("finish");
     ASSERT_TRUE((*reducer)->Finish().ok());
-    EXPECT_EQ(trace,
-              (std::vector<std::string>{"mark 6", "mark 5", "launch 0", "mark 4", "mark 3",
-                                        "mark 2", "mark 1", "mark 0", "launch 1", "finish"}));
+    EXPECT_EQ(trace, (std::vector<std::string>{"mark 6", "mark 5", "launch 0", "mark 4", "mark 3",
+                                               "mark 2", "launch 1", "mark 1", "mark 0", "launch 2",
+                                               "finish"}));
     ExpectMeans(**reducer, 2);
   });
 }
