@@ -84,6 +84,8 @@ void AgentRules::On(const RendezvousConnected&) {
   Attach attach = options_.attach;
   attach.incarnation = incarnation_;
   attach.highest_round = highest_round_;
+  attach.restarts_charged = restarts_charged_;
+  attach.last_commit = last_commit_;
   attach.running.reset();
   if (group_) {
     attach.running = group_->ToRunningWorld(last_commit_);

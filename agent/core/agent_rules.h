@@ -98,6 +98,8 @@ class AgentRules {
   // A StopDone that no open stream could take yet.
   std::optional<World> owed_stop_done_;
   RoundId highest_round_;
+  // What was last heard of the job; a rendezvous that restarts learns it from us.
+  int restarts_charged_ = 0;
   std::optional<Commit> last_commit_;
   CommitRequests commits_;
   std::optional<Ending> ending_;

@@ -34,6 +34,7 @@ void AgentRules::Said(const StartRound& message) {
 
 void AgentRules::Spawn(const StartRound& place) {
   group_.emplace(place, options_.attach.worker_count);
+  restarts_charged_ = place.restarts_charged;
   if (place.resume) last_commit_ = place.resume;
   Emit(RenewDeadline{contact_.deadline()});
   Emit(SpawnGroup{place});
@@ -157,6 +158,9 @@ void AgentRules::On(const WorkerReportedShard& event) {
 void AgentRules::On(const WorkerCommitted& event) {
   const CommitDone& report = event.commit;
   if (IsLive(report.world) && commits_.Add(report)) {
+    // Published already, so it counts even if a rendezvous that restarts never hears of this
+    // message.
+    last_commit_ = report.commit;
     if (contact_.is_attached()) Send(report);
     return;
   }
