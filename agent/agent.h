@@ -1,7 +1,7 @@
-// The agent of one node: starts, watches and stops this node's workers as the rendezvous says, shows
-// their output, and ends with the job's verdict. The launcher makes one, calls Run() on a thread of
-// its choice, and feeds it the signals that `muster run` gets. Everything it needs comes in with
-// AgentParts, so that tests run it over fakes.
+// The agent of one node: starts, watches and stops this node's workers as the rendezvous says,
+// shows their output, and ends with the job's verdict. The launcher makes one, calls Run() on a
+// thread of its choice, and feeds it the signals that `muster run` gets. Everything it needs comes
+// in with AgentParts, so that tests run it over fakes.
 //
 //   Agent agent(std::move(settings), {.make_client = ..., .make_runner = ...});
 //   Verdict verdict = agent.Run();   // has shown the failure summary; exit with verdict.exit_code
