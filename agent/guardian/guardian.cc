@@ -72,9 +72,8 @@ void OverwriteCommandLine() {
   signal(SIGCHLD, SIG_DFL);
   if (socket != STDERR_FILENO + 1) socket = dup3(socket, STDERR_FILENO + 1, O_CLOEXEC);
   CloseAllAbove(socket);
-  guardian::GuardianLoop loop({.socket = socket,
-                               .agent_pid = agent_pid,
-                               .ignores_child_signal = ignores_child_signal});
+  guardian::GuardianLoop loop(
+      {.socket = socket, .agent_pid = agent_pid, .ignores_child_signal = ignores_child_signal});
   loop.Run();
 }
 

@@ -1,7 +1,7 @@
 // Frames between the agent and its guardian over one stream socket; descriptors travel beside them.
 // One object at each end. Not thread-safe. Never blocks: what can't be sent now is kept, within a
-// bound. Both ends are the same binary, so a malformed frame means that the other end is broken: the
-// channel is then closed.
+// bound. Both ends are the same binary, so a malformed frame means that the other end is broken:
+// the channel is then closed.
 //
 // A frame: length (u32, of what follows), kind (u8), number of descriptors (u8), body.
 #ifndef MUSTER_AGENT_GUARDIAN_GUARDIAN_CHANNEL_H_

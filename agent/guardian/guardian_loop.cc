@@ -192,8 +192,7 @@ void GuardianLoop::Reap() {
 void GuardianLoop::LookForLeft() {
   // Without a child a subreaper has no descendant: the common case needs no look at /proc.
   siginfo_t info{};
-  bool has_children =
-      waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
+  bool has_children = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
   LeftSeen seen;
   seen_.clear();
   if (has_children) {

@@ -1,5 +1,6 @@
 // The guardian's loop: turns frames from the agent, ends of children and the timer into the events
-// of its machine, and carries out the effects. Lives in the guardian process only, on its one thread.
+// of its machine, and carries out the effects. Lives in the guardian process only, on its one
+// thread.
 #ifndef MUSTER_AGENT_GUARDIAN_GUARDIAN_LOOP_H_
 #define MUSTER_AGENT_GUARDIAN_GUARDIAN_LOOP_H_
 

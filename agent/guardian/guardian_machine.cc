@@ -54,8 +54,8 @@ std::map<LocalRank, GuardianMachine::Worker>::iterator GuardianMachine::FindLive
 void GuardianMachine::On(const SpawnAsked& asked) {
   if (state_ == State::kDying) return;
   auto running = workers_.find(asked.local_rank);
-  bool may_start = state_ == State::kIdle ||
-                   (state_ == State::kRunning && round_ == asked.round && running == workers_.end());
+  bool may_start = state_ == State::kIdle || (state_ == State::kRunning && round_ == asked.round &&
+                                              running == workers_.end());
   if (!may_start) {
     effects_.emplace_back(ReportFailedToStart{asked.round, asked.local_rank, EBUSY});
     return;

@@ -1,6 +1,7 @@
 // The rules of the guardian: when workers are forked, signalled and reported, what is done about
-// left-over descendants, and when everything is killed because the agent is gone or frozen. Pure: an
-// event goes in, effects come out in order; time is an argument. The guardian's only thread owns it.
+// left-over descendants, and when everything is killed because the agent is gone or frozen. Pure:
+// an event goes in, effects come out in order; time is an argument. The guardian's only thread owns
+// it.
 //
 //   Idle ──SpawnAsked──► Running ──StopAsked──► Stopping ──grace over, left-overs──► Killing
 //    ▲                                             │        after a failure             │
@@ -41,13 +42,13 @@
 
 namespace muster::agent::guardian {
 
-// How long to wait for processes to end after SIGKILL before they are given up on: only a process in
-// uninterruptible sleep (a dead file server, a stuck driver) takes longer.
+// How long to wait for processes to end after SIGKILL before they are given up on: only a process
+// in uninterruptible sleep (a dead file server, a stuck driver) takes longer.
 inline constexpr Duration kKillPatience = std::chrono::seconds(5);
 // The same once the agent is gone: nobody waits for the answer any more.
 inline constexpr Duration kDyingPatience = std::chrono::seconds(10);
-// Pause between two sweeps that kill what was forked since the last; doubles up to the maximum, as a
-// sweep reads all of /proc.
+// Pause between two sweeps that kill what was forked since the last; doubles up to the maximum, as
+// a sweep reads all of /proc.
 inline constexpr Duration kFirstSweepPause = std::chrono::milliseconds(20);
 inline constexpr Duration kMaxSweepPause = std::chrono::milliseconds(320);
 
@@ -98,8 +99,9 @@ struct LeftSeen {
 // At or after NextWakeup(), once all that has arrived is taken.
 struct TimePassed {};
 
-using Event = std::variant<SpawnAsked, Forked, ForkFailed, ExecDone, ExecFailed, ChildEnded,
-                           StopAsked, SignalAsked, DeadlineRenewed, AgentGone, LeftSeen, TimePassed>;
+using Event =
+    std::variant<SpawnAsked, Forked, ForkFailed, ExecDone, ExecFailed, ChildEnded, StopAsked,
+                 SignalAsked, DeadlineRenewed, AgentGone, LeftSeen, TimePassed>;
 
 // ---- effects -------------------------------------------------------------------------------
 

@@ -31,8 +31,8 @@ std::optional<Process> ReadProcess(pid_t pid);
 std::vector<Process> DescendantsOf(pid_t root);
 
 // All processes, except zombies and the caller, whose environment at their start held
-// MUSTER_WORKER_ID with a value that begins with `prefix` ("<incarnation>/<round>/"). Processes that
-// the caller may not look into are left out.
+// MUSTER_WORKER_ID with a value that begins with `prefix` ("<incarnation>/<round>/"). Processes
+// that the caller may not look into are left out.
 std::vector<Process> ProcessesOfWorkers(std::string_view prefix);
 
 // Sends `signal` to exactly this process. False if it is gone, another, or not ours to signal.

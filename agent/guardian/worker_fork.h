@@ -31,8 +31,8 @@ struct ForkedWorker {
 };
 
 // The child leads a session of its own, is killed when the guardian dies, has an empty signal mask,
-// the dispositions that the guardian was started with, and no descriptor but 0, 1 and 2. All signals
-// must be blocked in the caller: what is sent to the child before exec then waits for it.
+// the dispositions that the guardian was started with, and no descriptor but 0, 1 and 2. All
+// signals must be blocked in the caller: what is sent to the child before exec then waits for it.
 ForkedWorker ForkWorker(const WorkerImage& image);
 
 }  // namespace muster::agent::guardian
