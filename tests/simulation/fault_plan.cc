@@ -62,10 +62,9 @@ void ChooseBehaviour(SimRandom& random, SimOptions* options) {
                                   seconds(5)};
   constexpr Duration kMostDelays[] = {microseconds(300), milliseconds(2), milliseconds(8),
                                       milliseconds(40)};
-  options->job.lease = OneOf(random, kLeases);
+  options->lease = OneOf(random, kLeases);
   options->reconnect_timeout = random.Between(seconds(4), seconds(10));
-  options->job.reconnect_timeout = options->reconnect_timeout;
-  if (random.Chance(20)) options->job.max_node_failures = random.Between(2, 4);
+  if (random.Chance(20)) options->max_node_failures = random.Between(2, 4);
   options->keeps_state = random.Chance(40);
   options->most_delay = OneOf(random, kMostDelays);
   options->least_delay = options->most_delay / 10;
@@ -122,7 +121,7 @@ class FaultChooser {
     if (random_.Chance(15)) AddLoss(FaultKind::kGuardianKilled);
     for (int i = random_.Between(0, 2); i > 0; --i) {
       Fault& fault = Add(FaultKind::kAgentFrozen);
-      fault.lasts = random_.Between(milliseconds(10), plan_->options.job.lease * 2);
+      fault.lasts = random_.Between(milliseconds(10), plan_->options.lease * 2);
     }
   }
 
@@ -131,7 +130,7 @@ class FaultChooser {
       constexpr Direction kDirections[] = {Direction::kBoth, Direction::kBoth,
                                            Direction::kToRendezvous, Direction::kToAgent};
       Fault& fault = Add(FaultKind::kPartition);
-      fault.lasts = random_.Between(milliseconds(20), plan_->options.job.lease * 3);
+      fault.lasts = random_.Between(milliseconds(20), plan_->options.lease * 3);
       fault.direction = OneOf(random_, kDirections);
       if (random_.Chance(25)) {
         fault.replaced_after = random_.Between(milliseconds(50), fault.lasts);
@@ -151,7 +150,7 @@ class FaultChooser {
     }
     for (int i = random_.Between(1, 2); i > 0; --i) {
       Fault& fault = Add(FaultKind::kRendezvousStall);
-      fault.lasts = random_.Between(milliseconds(10), plan_->options.job.lease * 2);
+      fault.lasts = random_.Between(milliseconds(10), plan_->options.lease * 2);
     }
   }
 
@@ -189,8 +188,8 @@ void SetBounds(FaultPlan* plan) {
   // comes back (a connect's time-out), a restarted rendezvous is quiet and waits for a running world
   // (reconnect_timeout), then a world is stopped, the last call is over, or the job is below MIN
   // (join_timeout) and the agents left without a rendezvous' word give up.
-  plan->settles_within = 2 * options.job.lease + options.connect_timeout +
-                         options.job.startup_quiet + options.reconnect_timeout +
+  plan->settles_within = 2 * options.lease + options.connect_timeout +
+                         options.startup_quiet + options.reconnect_timeout +
                          2 * options.shutdown_timeout + options.terms.last_call_timeout +
                          options.terms.join_timeout + seconds(2);
 }

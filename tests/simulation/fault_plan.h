@@ -10,14 +10,13 @@
 
 #include "base/instant.h"
 #include "base/job_types.h"
-#include "rendezvous/core/job_machine.h"
 
 namespace muster::simulation {
 
 struct NodePlan {
-  std::string name;
+  std::string name{};
   int worker_count = 1;
-  std::optional<int> node_rank;
+  std::optional<int> node_rank{};
   // After the start of the run.
   Duration joins_at{0};
   // Comes with other terms than the job's, and must be refused.
@@ -62,9 +61,11 @@ struct Fault {
 
 struct SimOptions {
   JobTerms terms;
-  rendezvous::JobOptions job;
-  Duration shutdown_timeout{0};
+  Duration lease = std::chrono::seconds(3);
+  Duration startup_quiet = std::chrono::seconds(1);
   Duration reconnect_timeout{0};
+  int max_node_failures = 0;
+  Duration shutdown_timeout{0};
   // One way, per message.
   Duration least_delay{0};
   Duration most_delay{0};

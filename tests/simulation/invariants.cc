@@ -272,7 +272,7 @@ void Invariants::CheckSpawn(AgentIndex agent, const StartRound& place) {
 }
 
 void Invariants::CheckDeadline(Instant deadline, Instant last_acknowledged) {
-  Duration lease = parts_.options.job.lease;
+  Duration lease = parts_.options.lease;
   Duration margin = std::min<Duration>(std::chrono::milliseconds(500), lease / 4);
   if (deadline > last_acknowledged + lease - margin) {
     Break("an agent lets its workers live past its lease");

@@ -14,10 +14,11 @@ using std::chrono::milliseconds;
 
 agent::AgentOptions MachineOptions(const SimOptions& options, const SimAgent::Options& self,
                                    const std::string& address) {
-  agent::AgentOptions result{.endpoint = "sim:1",
-                             .shutdown_timeout = options.shutdown_timeout,
-                             .join_timeout = options.terms.join_timeout,
-                             .reconnect_timeout = options.reconnect_timeout};
+  agent::AgentOptions result;
+  result.endpoint = "sim:1";
+  result.shutdown_timeout = options.shutdown_timeout;
+  result.join_timeout = options.terms.join_timeout;
+  result.reconnect_timeout = options.reconnect_timeout;
   result.attach.node_name = self.node.name;
   result.attach.address = address;
   result.attach.worker_count = self.node.worker_count;
@@ -345,12 +346,13 @@ void SimAgent::WorkerDied(int local_rank) {
   if (worker.state == WorkerState::kEnded || parts_.queue.now() < worker.dies_at) return;
   worker.state = WorkerState::kEnded;
   --live().count;
-  WorkerFailure failure{.rank = Rank(place_->first_rank.value + local_rank),
-                        .local_rank = LocalRank(local_rank),
-                        .node_name = node().name,
-                        .pid = 1000 + GroupCode(local_rank),
-                        .exit = worker.exit,
-                        .failed_to_start = worker.cannot_start};
+  WorkerFailure failure;
+  failure.rank = Rank(place_->first_rank.value + local_rank);
+  failure.local_rank = LocalRank(local_rank);
+  failure.node_name = node().name;
+  failure.pid = 1000 + GroupCode(local_rank);
+  failure.exit = worker.exit;
+  failure.failed_to_start = worker.cannot_start;
   if (guardian_is_alive_) {
     Take(agent::WorkerEnded{.round = place_->world.round,
                             .local_rank = LocalRank(local_rank),

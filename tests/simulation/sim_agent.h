@@ -16,10 +16,10 @@ namespace muster::simulation {
 
 // What an agent has been told of the job; a rendezvous that it attaches to may not fall behind it.
 struct Knowledge {
-  RoundId round;
+  RoundId round{};
   int attempt = -1;
   int restarts_charged = 0;
-  std::optional<Commit> commit;
+  std::optional<Commit> commit{};
 };
 
 class SimAgent {
@@ -27,7 +27,7 @@ class SimAgent {
   struct Options {
     AgentIndex index = 0;
     HostIndex host = 0;
-    NodePlan node;
+    NodePlan node{};
     // Difference of this machine's clock from the simulation's.
     Duration clock_offset{0};
   };

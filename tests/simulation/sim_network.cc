@@ -117,7 +117,7 @@ void SimNetwork::Block(HostIndex host, Direction direction) {
   // Now and then one end's kernel gives up while the other still waits.
   for (StreamIndex index : hosts_[host].streams) {
     if (random_.Chance(15)) {
-      queue_.After(random_.Between(Duration(0), options_.job.lease * 2), Act::kSideBreaks, index,
+      queue_.After(random_.Between(Duration(0), options_.lease * 2), Act::kSideBreaks, index,
                    random_.Below(2));
     }
   }

@@ -199,7 +199,7 @@ void SimWorld::Strike(int index) {
 
 // So short that no lease may notice it, whatever else was under way.
 bool SimWorld::IsNegligible(Duration disturbance) const {
-  return disturbance + 6 * plan_.options.most_delay < plan_.options.job.lease / 8;
+  return disturbance + 6 * plan_.options.most_delay < plan_.options.lease / 8;
 }
 
 void SimWorld::StrikeAgent(const Fault& fault, int index, SimAgent& agent) {

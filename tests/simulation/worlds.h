@@ -19,7 +19,7 @@ using WorldIndex = int;
 
 struct WorldMember {
   int agent = 0;  // AgentIndex
-  StartRound place;
+  StartRound place{};
   int worker_count = 0;
   bool has_spawned = false;
   // StopDone of this world came to the rendezvous.
@@ -27,14 +27,14 @@ struct WorldMember {
 };
 
 struct WorldRecord {
-  World world;
-  RoundKey key;
+  World world{};
+  RoundKey key{};
   int world_size = 0;
   int attempt = 0;
   int restarts_charged = 0;
-  std::optional<Commit> resume;
+  std::optional<Commit> resume{};
   // By group rank.
-  std::vector<WorldMember> members;
+  std::vector<WorldMember> members{};
 
   // RoundOver was said.
   bool is_over = false;
@@ -51,17 +51,17 @@ struct WorldRecord {
   // A node came that it has a place for.
   bool had_join = false;
   // Workers that failed by themselves, not because a peer, their agent or their guardian was lost.
-  std::vector<WorkerFailure> failures;
+  std::vector<WorkerFailure> failures{};
 
   // The checkpoint under way.
-  std::optional<Commit> pending;
+  std::optional<Commit> pending{};
   bool is_granted = false;
   bool is_published = false;
-  std::vector<bool> shard_arrived;  // at the rendezvous, by rank
+  std::vector<bool> shard_arrived{};  // at the rendezvous, by rank
   int64_t last_step = 0;
   // What was ever granted, and what counts.
-  std::vector<Commit> granted;
-  std::optional<Commit> committed;
+  std::vector<Commit> granted{};
+  std::optional<Commit> committed{};
 };
 
 // The workers that run under one life of an agent, whether or not it still lives.
