@@ -127,6 +127,12 @@ void AgentRules::On(const GroupGone& event) {
   if (is_kept) return;
   // Fenced; or ended by the guardian behind our back, which is the same to the rest of the job.
   bool has_successor = waiting_start_.has_value();
+  if (!group_->is_fenced()) {
+    ShowLine(
+        "this node stood still for longer than its lease, so its workers were killed; it joins "
+        "again",
+        /*is_warning=*/true);
+  }
   EndRound(Rank(-1), "this node's workers are gone");
   StartWhatWaits();
   if (has_successor) return;
