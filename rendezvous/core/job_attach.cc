@@ -113,7 +113,11 @@ void JobMachine::Rules::ReattachWithoutWorkers(Member& member, const Attach& att
   if (slot.state == SlotState::kSucceeded && !round_->stop) {
     SendTo(member, SuccessNoted{round_->world});
   } else if (round_->stop) {
-    // Its StopDone, or the StartRound before it, went down with the stream.
+    // Its StopDone, or the StartRound before it, went down with the stream; or its lease ended and
+    // it killed its workers, and then the failures of its peers are of its making. Which one can't
+    // be told, so nothing is charged if it had started any.
+    const bool had_workers = attach.highest_round >= round_->world.round;
+    if (slot.state == SlotState::kRunning && had_workers) round_->had_loss = true;
     if (slot.state != SlotState::kStopped) round_->Set(slot, SlotState::kStopped);
     MaybeFinishStop();
   } else if (!round_->is_recovered && attach.highest_round < round_->world.round) {

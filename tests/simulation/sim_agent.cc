@@ -353,13 +353,14 @@ void SimAgent::WorkerDied(int local_rank) {
   failure.pid = 1000 + GroupCode(local_rank);
   failure.exit = worker.exit;
   failure.failed_to_start = worker.cannot_start;
+  // Judged before the agent hears of it: it sweeps the group when all have exited 0.
+  bool is_success = worker.exit.Succeeded() && !is_stopping_;
+  parts_.workload.WorkerEnded(live().world, failure, is_success, worker.is_genuine);
   if (guardian_is_alive_) {
     Take(agent::WorkerEnded{.round = place_->world.round,
                             .local_rank = LocalRank(local_rank),
                             .failure = failure});
   }
-  bool is_success = worker.exit.Succeeded() && !is_stopping_;
-  parts_.workload.WorkerEnded(live().world, failure, is_success, worker.is_genuine);
   SweepIfEmpty();
 }
 
