@@ -31,13 +31,14 @@ class FailureReportTest : public testing::Test {
 TEST_F(FailureReportTest, HasTorchrunsLayout) {
   Verdict verdict;
   verdict.failures = {Failure(3, {.code = 2})};
-  EXPECT_EQ(FailureReport("train.py", verdict),
-            R"(===============================================================================
+  EXPECT_EQ(
+      FailureReport("train.py", verdict),
+      R"(==========================================================================================
 train.py FAILED
--------------------------------------------------------------------------------
+------------------------------------------------------------------------------------------
 Failures:
   <NO_OTHER_FAILURES>
--------------------------------------------------------------------------------
+------------------------------------------------------------------------------------------
 Root Cause (first observed failure):
 [0]:
   time      : 2023-11-14_22:13:20
@@ -46,7 +47,7 @@ Root Cause (first observed failure):
   exitcode  : 2 (pid: 1003)
   error_file: <N/A>
   traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html
-===============================================================================)".substr(0));
+==========================================================================================)");
 }
 
 TEST_F(FailureReportTest, NamesSignalsFollowersLogAndLastLines) {
