@@ -237,14 +237,15 @@ void JobMachine::Rules::RefuseClaimants(const Member& holder) {
 }
 
 void JobMachine::Rules::AdmitClaimants() {
-  // Those whose holder is gone come in as if they had attached now; of two for one rank the second
-  // is held against the first.
-  std::vector<std::pair<SessionId, Attach>> free;
+  // Those whose holder is gone attach once more: their lease counts from their Attach, which is up to
+  // a lease old, and they would have to stop as soon as they start.
+  std::vector<SessionId> free;
   for (const auto& [session, claim] : claimants_) {
-    if (HolderOf(claim) == nullptr) free.emplace_back(session, claim);
+    if (HolderOf(claim) == nullptr) free.push_back(session);
   }
-  for (const auto& [session, claim] : free) {
-    if (claimants_.erase(session) > 0) OnAttach(session, claim);
+  for (SessionId session : free) {
+    claimants_.erase(session);
+    effects_.emplace_back(EndSession{session});
   }
 }
 

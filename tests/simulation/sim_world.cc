@@ -143,6 +143,8 @@ void SimWorld::CheckSettled() {
 
 void SimWorld::StartAgent(const Arrival& arrival) {
   --arrivals_left_;
+  // Where nobody has told the rendezvous the job's terms, the first to come does.
+  if (arrival.node.disagrees && !invariants_.AnyoneIsAttached()) return;
   HostIndex host = arrival.host;
   if (host < 0) {
     host = network_.AddHost();
