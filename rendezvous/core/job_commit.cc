@@ -40,7 +40,11 @@ void JobMachine::Rules::Handle(Member& member, const CommitDone& message) {
                                      " is over; its checkpoints can't be committed"});
     return;
   }
-  if (!round_->commits.Publish(message.commit)) {
+  // Not new to this round; or a repetition from before a restart of the rendezvous, whose agents
+  // already know of a newer one.
+  const bool is_new = round_->commits.Publish(message.commit) &&
+                      (!last_commit_ || last_commit_->step < message.commit.step);
+  if (!is_new) {
     if (last_commit_) SendTo(member, CommitNoted{round_->world, *last_commit_});
     return;
   }

@@ -139,6 +139,9 @@ void Invariants::Said(SessionId id, const RendezvousMessage& message) {
     session.is_refused = true;
   } else if (const auto* start = std::get_if<StartRound>(&message)) {
     SaidStart(session, *start);
+  } else if (const auto* noted_success = std::get_if<SuccessNoted>(&message)) {
+    WorldMember* member = parts_.worlds.FindMember(noted_success->world, session.agent);
+    if (member != nullptr) member->is_success_noted = true;
   } else if (const auto* granted = std::get_if<CommitGranted>(&message)) {
     SaidGrant(session, *granted);
   } else if (const auto* noted = std::get_if<CommitNoted>(&message)) {
