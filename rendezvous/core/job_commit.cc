@@ -19,7 +19,8 @@ void JobMachine::Rules::Handle(Member& member, const ShardReport& message) {
     case CommitTable::Answer::kRefuse:
       return refuse(outcome.reason);
     case CommitTable::Answer::kCommitted:
-      SendTo(member, CommitNoted{message.world, message.commit});
+      // The newest, not the reported one: agents remember what they hear last.
+      SendTo(member, CommitNoted{message.world, last_commit_.value_or(message.commit)});
       return;
     case CommitTable::Answer::kWait:
       return;
