@@ -31,10 +31,32 @@ using rendezvous::FakeRendezvousClient;
 
 constexpr int kShellWorkers = 2;
 
+// What the agent owns; the double behind it lives as long as the test.
+class SharedClient : public rendezvous::RendezvousClient {
+ public:
+  explicit SharedClient(FakeRendezvousClient* client) : client_(*client) {}
+  uint64_t Connect() override { return client_.Connect(); }
+  void Send(const AgentMessage& message) override { client_.Send(message); }
+  void Disconnect() override { client_.Disconnect(); }
+  void SetKey(const rendezvous::RoundScope& scope, const std::string& key, const std::string& value,
+              SetCallback done) override {
+    client_.SetKey(scope, key, value, std::move(done));
+  }
+  void GetKey(const rendezvous::RoundScope& scope, const std::string& key, Duration wait,
+              GetCallback done) override {
+    client_.GetKey(scope, key, wait, std::move(done));
+  }
+
+ private:
+  FakeRendezvousClient& client_;
+};
+
 class AgentTest : public testing::Test {
  protected:
-  AgentTest() : folder_(fs::temp_directory_path() / ("agent_test_" + std::to_string(getpid()))) {
-    fs::create_directories(folder_);
+  AgentTest() {
+    // Not by pid: sandboxes have pids of their own and share this folder.
+    char name[] = "/tmp/agent_test_XXXXXX";
+    folder_ = mkdtemp(name);
     setenv("TMPDIR", folder_.c_str(), 1);
     output_ = open((folder_ / "console").c_str(), O_CREAT | O_TRUNC | O_RDWR | O_APPEND, 0600);
   }
@@ -70,11 +92,10 @@ class AgentTest : public testing::Test {
     guardian_ = link.pid;
     AgentParts parts;
     parts.make_client = [this](rendezvous::SessionObserver* observer) {
-      auto client = std::make_unique<FakeRendezvousClient>(observer);
       std::unique_lock lock(mutex_);
-      client_ = client.get();
+      client_ = std::make_unique<FakeRendezvousClient>(observer);
       made_.notify_all();
-      return client;
+      return std::make_unique<SharedClient>(client_.get());
     };
     parts.make_runner = [link](ProcessObserver* observer) {
       return std::make_unique<GuardianRunner>(link, observer);
@@ -137,8 +158,9 @@ class AgentTest : public testing::Test {
   pid_t guardian_ = -1;
   std::mutex mutex_;
   std::condition_variable made_;
-  FakeRendezvousClient* client_ = nullptr;
   std::unique_ptr<Agent> agent_;
+  // After the agent, which it reports to.
+  std::unique_ptr<FakeRendezvousClient> client_;
   std::thread thread_;
   Verdict verdict_;
 };
@@ -150,7 +172,7 @@ Verdict Success() {
 }
 
 TEST_F(AgentTest, RunsWorkersToTheirGoodEnd) {
-  Start(ShellSettings("echo rank $RANK of $WORLD_SIZE; echo $TORCHELASTIC_ERROR_FILE > $TMPDIR/e"));
+  Start(ShellSettings("echo rank $RANK of $WORLD_SIZE"));
   LetIn();
   client().Deliver(PlaceIn(1));
   ASSERT_TRUE(Sent<NodeSucceeded>());
