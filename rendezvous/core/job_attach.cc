@@ -237,8 +237,8 @@ void JobMachine::Rules::RefuseClaimants(const Member& holder) {
 }
 
 void JobMachine::Rules::AdmitClaimants() {
-  // Those whose holder is gone attach once more: their lease counts from their Attach, which is up to
-  // a lease old, and they would have to stop as soon as they start.
+  // Those whose holder is gone attach once more: their lease counts from their Attach, which is up
+  // to a lease old, and they would have to stop as soon as they start.
   std::vector<SessionId> free;
   for (const auto& [session, claim] : claimants_) {
     if (HolderOf(claim) == nullptr) free.push_back(session);

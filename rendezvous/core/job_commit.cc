@@ -41,10 +41,12 @@ void JobMachine::Rules::Handle(Member& member, const CommitDone& message) {
                                      " is over; its checkpoints can't be committed"});
     return;
   }
-  // Not new to this round; or a repetition from before a restart of the rendezvous, whose agents
-  // already know of a newer one.
-  const bool is_new = round_->commits.Publish(message.commit) &&
-                      (!last_commit_ || last_commit_->step < message.commit.step);
+  // Not new to this round; or, in a round of an earlier life, a repetition whose successor the
+  // other agents have told of. Elsewhere a lower step than the newest is no repetition: the round
+  // went back behind a damaged checkpoint.
+  const bool is_known =
+      round_->is_recovered && last_commit_ && last_commit_->step >= message.commit.step;
+  const bool is_new = round_->commits.Publish(message.commit) && !is_known;
   if (!is_new) {
     if (last_commit_) SendTo(member, CommitNoted{round_->world, *last_commit_});
     return;
