@@ -19,7 +19,8 @@ void JobMachine::Rules::Handle(Member& member, const ShardReport& message) {
     case CommitTable::Answer::kRefuse:
       return refuse(outcome.reason);
     case CommitTable::Answer::kCommitted:
-      SendTo(member, CommitNoted{message.world, message.commit});
+      // The newest, not the reported one: agents remember what they hear last.
+      SendTo(member, CommitNoted{message.world, last_commit_.value_or(message.commit)});
       return;
     case CommitTable::Answer::kWait:
       return;
@@ -40,7 +41,13 @@ void JobMachine::Rules::Handle(Member& member, const CommitDone& message) {
                                      " is over; its checkpoints can't be committed"});
     return;
   }
-  if (!round_->commits.Publish(message.commit)) {
+  // Not new to this round; or, in a round of an earlier life, a repetition whose successor the
+  // other agents have told of. Elsewhere a lower step than the newest is no repetition: the round
+  // went back behind a damaged checkpoint.
+  const bool is_known =
+      round_->is_recovered && last_commit_ && last_commit_->step >= message.commit.step;
+  const bool is_new = round_->commits.Publish(message.commit) && !is_known;
+  if (!is_new) {
     if (last_commit_) SendTo(member, CommitNoted{round_->world, *last_commit_});
     return;
   }

@@ -37,7 +37,9 @@
 // - attempt = round - 1, so that it survives a restart of the rendezvous and no log folder is used
 //   twice, though numbers are left out where rounds were.
 // - A round that a failure stopped is charged; one that a loss, a leave or growth stopped first is
-//   not, whatever its workers report meanwhile: they die of it. A noted success makes a loss free.
+//   not, whatever its workers report meanwhile: they die of it. Nor is one in which a node was
+//   lost, left or came back without workers before it acknowledged. A noted success makes a loss
+//   free.
 // - A lost incarnation that comes back with workers is Refused as superseded; without, it joins.
 // - Below MIN after a loss the job waits join_timeout and ends with 69; after a Leave it ends at
 //   once with 75.

@@ -271,6 +271,9 @@ TEST(JobMachine, ANewcomerTakesTheRankOfASilentHolder) {
   story.Attach("b", {.node_rank = 0});
   EXPECT_TRUE(story.told("b").empty()) << "held until the holder's lease decides";
   story.Lapse(1100);
+  // Its Attach is too old to count a lease from: it is sent away to attach again.
+  EXPECT_EQ(story.session("b"), SessionId(0));
+  story.Attach("b", {.node_rank = 0});
   EXPECT_EQ(CountOf<Attached>(story, "b"), 1);
   story.Attach("c", {.node_rank = 1});
   EXPECT_EQ(Last<StartRound>(story, "b")->group_rank, GroupRank(0));
@@ -327,6 +330,37 @@ TEST(JobMachine, AMemberWithoutWorkersProvesThatARecoveredRoundIsIncomplete) {
   EXPECT_EQ(story.machine().state(), JobState::kStopping) << "long before reconnect_timeout";
   story.StopDone("a");
   EXPECT_EQ(Last<StartRound>(story, "b")->world.round, RoundId(2));
+}
+
+TEST(JobMachine, ARoundThatWentBackBehindADamagedCheckpointCommitsLowerSteps) {
+  JobStory story = RunningPair();
+  story.Send("a", CommitDone{story.world("a"), {500, "/c/500"}});
+  story.WorkerFails("b", 2, 1);
+  story.StopDone("a");
+  story.StopDone("b");
+  ASSERT_EQ(Last<StartRound>(story, "a")->resume->step, 500);
+  story.Send("a", CommitDone{story.world("a"), {450, "/c/450"}});
+  EXPECT_EQ(Last<CommitNoted>(story, "a")->commit.step, 450);
+  story.Send("a", CommitDone{story.world("a"), {440, "/c/440"}});
+  EXPECT_EQ(Last<CommitNoted>(story, "a")->commit.step, 450) << "within a round only forward";
+}
+
+TEST(JobMachine, ALateRepetitionOfACommitDoesNotUndoANewerOne) {
+  JobStory story = RunningPair();
+  story.Send("a", CommitDone{story.world("a"), {20, "/c/20"}});
+  story.RestartRendezvous();
+  story.Attach("a", {.is_running = true, .last_commit_step = 20});
+  story.Attach("b", {.is_running = true});
+  story.Send("a", CommitDone{story.world("a"), {10, "/c/10"}});
+  EXPECT_EQ(story.machine().Status(story.now()).last_commit->step, 20);
+}
+
+TEST(JobMachine, AFailureBesideANodeThatLeavesIsNotCharged) {
+  JobStory story = RunningPair({.min = 1, .max = 2});
+  story.WorkerFails("a", 0, 1);
+  story.Leave("b");
+  story.StopDone("a");
+  EXPECT_EQ(Last<StartRound>(story, "a")->restarts_charged, 0);
 }
 
 TEST(JobMachine, NoCommitIsGrantedBeforeTheWorldIsCompleteAgain) {

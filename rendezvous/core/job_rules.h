@@ -151,8 +151,8 @@ class JobMachine::Rules {
   // Static layout: who has which node rank.
   std::unordered_map<int, Member*> holders_;
   // Nodes of a static job that ask for a rank whose holder is still attached. They wait until the
-  // holder shows a sign of life (then they are refused) or is gone (then one takes the place): at
-  // most one lease.
+  // holder shows a sign of life (then they are refused) or is gone (then they are sent away to
+  // attach again, and the first takes the place): at most one lease.
   std::map<SessionId, Attach> claimants_;
   uint64_t arrivals_ = 0;
   int set_aside_attached_ = 0;

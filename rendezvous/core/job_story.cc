@@ -140,6 +140,10 @@ void JobStory::Attach(const std::string& agent, AttachOptions options) {
                                   place.first_rank, place.world_size,     place.restarts_charged,
                                   place.resume,     options.has_succeeded};
   }
+  if (options.last_commit_step > 0) {
+    attach.last_commit = Commit{options.last_commit_step, "/c"};
+    if (attach.running) attach.running->last_commit = attach.last_commit;
+  }
   const SessionId session(++sessions_used_);
   sessions_[agent] = session;
   names_[session] = agent;

@@ -52,6 +52,8 @@ class JobStory {
     // Claims to run the round that it was last told to start.
     bool is_running = false;
     bool has_succeeded = false;
+    // Claims to know of this commit.
+    int64_t last_commit_step = 0;
     // Absent: that of the last round it was told to start.
     std::optional<uint64_t> highest_round = std::nullopt;
   };
