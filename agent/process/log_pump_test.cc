@@ -349,6 +349,8 @@ TEST_F(LogPumpTest, SaysTheAgentsOwnLinesBetweenThoseOfWorkers) {
   auto pipes = pump_->Open(kRound, {Output(0), Output(1)});
   ASSERT_TRUE(WriteAll(pipes[0].stderr_fd, "half"));
   pump_->Say("muster: round 1");
+  // Said, once a later call is answered.
+  pump_->StderrTail(kOne);
   ASSERT_TRUE(WriteAll(pipes[0].stderr_fd, " line\n"));
   CloseAll(pipes);
   pump_->Finish(kRound, seconds(20));
