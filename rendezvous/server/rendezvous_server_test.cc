@@ -2,6 +2,7 @@
 #include "rendezvous/server/rendezvous_server.h"
 
 #include <grpcpp/grpcpp.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <future>
@@ -440,7 +441,8 @@ TEST(RendezvousServer, ARestartedOneRecoversTheRunningWorld) {
 }
 
 TEST(RendezvousServer, KeepsRoundNumbersOverARestart) {
-  const std::string dir = ::testing::TempDir() + "/rounds_of_server_test";
+  const std::string dir =
+      ::testing::TempDir() + "/rounds_of_server_test." + std::to_string(getpid());
   {
     Trio trio({.state_dir = dir});
     EXPECT_EQ(trio.agents[0]->world().round, RoundId(1));
