@@ -58,6 +58,10 @@ std::optional<std::string> MalformedAttach(const Attach& attach) {
     return node + " has --node-rank=" + std::to_string(*attach.node_rank) +
            ", but --nnodes=" + Nodes(terms) + " allows 0 to " + std::to_string(terms.max_nodes - 1);
   }
+  if (attach.running &&
+      (attach.running->world.round.value == 0 || attach.running->world.id.IsNone())) {
+    return node + " runs a round without a number or a world id";
+  }
   if (attach.highest_round.value > kMaxRound ||
       (attach.running && attach.running->world.round.value > kMaxRound)) {
     return node + " speaks of round " + std::to_string(attach.highest_round.value) +
