@@ -38,7 +38,8 @@ std::vector<AgentEffect> AgentRules::Step(const StepInput& input, const AgentEve
   // whose lease may be over: a worker that the guardian killed at the deadline has not failed.
   const auto* said = std::get_if<RendezvousSaid>(&event);
   bool is_ack = said != nullptr && std::holds_alternative<HeartbeatAck>(said->message);
-  if (!is_ack) CheckLease();
+  // But not one that comes after the guardian's deadline: it has killed the workers by then.
+  if (!is_ack || now_ >= contact_.guardian_deadline()) CheckLease();
   std::visit([this](const auto& e) { On(e); }, event);
   if (!has_ended_) ServeTimers();
   return std::exchange(effects_, {});

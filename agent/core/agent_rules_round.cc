@@ -112,7 +112,8 @@ void AgentRules::On(const GroupGone& event) {
     FinishEnding();
     return;
   }
-  if (group_->is_told()) {
+  // Told to stop, and then told that it was replaced: nobody waits for its StopDone any more.
+  if (group_->is_told() && !group_->is_fenced()) {
     World world = group_->world();
     if (contact_.is_attached()) {
       Send(StopDone{.world = world});

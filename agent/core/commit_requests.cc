@@ -42,11 +42,10 @@ std::vector<CommitRequests::Request> CommitRequests::Granted(const Commit& commi
 std::vector<CommitRequests::Request> CommitRequests::Noted(const Commit& commit) {
   std::vector<Request> answered;
   for (const Request& r : requests_) {
-    if (r.is_publish && r.commit == commit) answered.push_back(r);
+    if (r.is_publish && r.commit.step <= commit.step) answered.push_back(r);
   }
   std::erase_if(requests_, [&](const Request& r) {
-    return (r.commit == commit && (r.is_publish || r.is_answered)) ||
-           (r.is_answered && r.commit.step < commit.step);
+    return (r.is_publish || r.is_answered) && r.commit.step <= commit.step;
   });
   return answered;
 }

@@ -30,6 +30,7 @@ class CommitRequests {
 
   // Each returns the requests that are to be answered now.
   std::vector<Request> Granted(const Commit& commit);
+  // Commits count in order, so that of an older one is answered too.
   std::vector<Request> Noted(const Commit& commit);
   std::vector<Request> Refused(const Commit& commit);
   // The round is over.

@@ -19,7 +19,8 @@ void JobMachine::Rules::Handle(Member& member, const ShardReport& message) {
     case CommitTable::Answer::kRefuse:
       return refuse(outcome.reason);
     case CommitTable::Answer::kCommitted:
-      SendTo(member, CommitNoted{message.world, message.commit});
+      // The newest, not the reported one: agents remember what they hear last.
+      SendTo(member, CommitNoted{message.world, last_commit_.value_or(message.commit)});
       return;
     case CommitTable::Answer::kWait:
       return;
@@ -40,7 +41,11 @@ void JobMachine::Rules::Handle(Member& member, const CommitDone& message) {
                                      " is over; its checkpoints can't be committed"});
     return;
   }
-  if (!round_->commits.Publish(message.commit)) {
+  // Not new to this round; or a repetition from before a restart of the rendezvous, whose agents
+  // already know of a newer one.
+  const bool is_new = round_->commits.Publish(message.commit) &&
+                      (!last_commit_ || last_commit_->step < message.commit.step);
+  if (!is_new) {
     if (last_commit_) SendTo(member, CommitNoted{round_->world, *last_commit_});
     return;
   }

@@ -16,6 +16,11 @@ uint64_t RoundOf(const Commit& commit) {
   return round;
 }
 
+// "…-<first 8 digits of the world id>".
+bool IsOf(const Commit& commit, const World& world) {
+  return commit.directory.ends_with(world.id.ToHex().substr(0, 8));
+}
+
 }  // namespace
 
 void Invariants::Break(const std::string& rule) {
@@ -139,6 +144,9 @@ void Invariants::Said(SessionId id, const RendezvousMessage& message) {
     session.is_refused = true;
   } else if (const auto* start = std::get_if<StartRound>(&message)) {
     SaidStart(session, *start);
+  } else if (const auto* noted_success = std::get_if<SuccessNoted>(&message)) {
+    WorldMember* member = parts_.worlds.FindMember(noted_success->world, session.agent);
+    if (member != nullptr) member->is_success_noted = true;
   } else if (const auto* granted = std::get_if<CommitGranted>(&message)) {
     SaidGrant(session, *granted);
   } else if (const auto* noted = std::get_if<CommitNoted>(&message)) {
@@ -171,7 +179,7 @@ void Invariants::SaidGrant(Session& session, const CommitGranted& granted) {
     bool all = std::all_of(record.shard_arrived.begin(), record.shard_arrived.end(),
                            [](bool arrived) { return arrived; });
     if (!all) Break("a commit is granted before all shards are reported");
-  } else if (RoundOf(granted.commit) != record.world.round.value) {
+  } else if (!IsOf(granted.commit, record.world)) {
     Break("a round is granted another round's commit");
   }
   record.granted.push_back(granted.commit);
@@ -184,7 +192,7 @@ void Invariants::SaidNoted(const CommitNoted& noted) {
     return;
   }
   WorldRecord& record = parts_.worlds[index];
-  if (RoundOf(noted.commit) == record.world.round.value) {
+  if (IsOf(noted.commit, record.world)) {
     bool was_granted = std::find(record.granted.begin(), record.granted.end(), noted.commit) !=
                        record.granted.end();
     if (!was_granted) Break("a commit counts that was never granted");

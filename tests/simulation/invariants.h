@@ -26,6 +26,7 @@ class Invariants {
 
   // ---- the rendezvous
   void RendezvousStarted(int life, RoundId kept_round);
+  void RendezvousCrashed() { sessions_.clear(); }
   // Before the step.
   void RendezvousHears(const rendezvous::JobEvent& event);
   // After it.

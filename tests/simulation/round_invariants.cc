@@ -132,7 +132,8 @@ void Invariants::CheckCharge(int charged) {
       return Break("a restart is charged although no worker failed by itself");
     }
     for (const WorldMember& member : before->members) {
-      if (!member.has_acknowledged) return Break("a failure is charged although a node was lost");
+      bool may_be_lost = member.has_acknowledged || member.is_success_noted;
+      if (!may_be_lost) return Break("a failure is charged although a node was lost");
     }
   }
   bool must_charge = before != nullptr && !before->failures.empty() && !before->was_disturbed &&

@@ -80,6 +80,9 @@ void SimAgent::Take(agent::AgentEvent event, StreamIndex stream) {
 }
 
 void SimAgent::Drain() {
+  // What an effect of a step brings about waits until the step's other effects are carried out.
+  if (is_draining_) return;
+  is_draining_ = true;
   while (is_alive_ && !inbox_.empty()) {
     Incoming incoming = std::move(inbox_.front());
     inbox_.pop_front();
@@ -87,9 +90,30 @@ void SimAgent::Drain() {
     if (std::holds_alternative<agent::RendezvousDisconnected>(incoming.event)) stream_ = -1;
     Step(incoming.event);
   }
+  is_draining_ = false;
+}
+
+// "n3#7 ...": the node and which life of which agent it is.
+void SimAgent::Tell(const std::string& text) {
+  parts_.trace.Add(parts_.queue.now(),
+                   node().name + "#" + std::to_string(options_.index) + " " + text);
+}
+
+// What its own node tells the agent; what the rendezvous says is told where it is said.
+void SimAgent::TellLocal(const agent::AgentEvent& event) {
+  if (std::holds_alternative<agent::RendezvousConnected>(event)) Tell("is connected");
+  if (const auto* gone = std::get_if<agent::RendezvousDisconnected>(&event)) {
+    Tell("is disconnected: " + gone->why);
+  } else if (const auto* ended = std::get_if<agent::WorkerEnded>(&event)) {
+    Tell("worker " + std::to_string(ended->failure.rank.value) + " ended with " +
+         std::to_string(ended->failure.exit.ShellCode()));
+  } else if (const auto* group = std::get_if<agent::GroupGone>(&event)) {
+    Tell("group of round " + std::to_string(group->round.value) + " is gone");
+  }
 }
 
 void SimAgent::Step(const agent::AgentEvent& event) {
+  if (parts_.trace.is_on()) TellLocal(event);
   NoteAcknowledged(event);
   agent::StepInput input{.now = LocalNow(),
                          .fresh_incarnation = parts_.random.FreshId<Incarnation>()};
@@ -98,7 +122,11 @@ void SimAgent::Step(const agent::AgentEvent& event) {
     std::visit([this](auto& e) { Perform(e); }, effect);
   }
   // What comes as it gives up on the stream is lost to it.
-  if (stream_ == stream_before) Learn(event);
+  if (stream_ == stream_before) {
+    Learn(event);
+  } else if (is_alive_) {
+    told_verdict_.reset();
+  }
   if (std::holds_alternative<agent::TimePassed>(event)) {
     parts_.invariants.CheckWakeup("agent", LocalNow(), machine_.NextWakeup());
   }
@@ -157,10 +185,7 @@ void SimAgent::Perform(agent::Disconnect&) {
 }
 
 void SimAgent::Perform(agent::SendToRendezvous& effect) {
-  if (parts_.trace.is_on()) {
-    parts_.trace.Add(parts_.queue.now(), node().name + "#" + std::to_string(options_.index) +
-                                             " -> " + Describe(effect.message));
-  }
+  if (parts_.trace.is_on()) Tell("-> " + Describe(effect.message));
   if (stream_ < 0) return;
   if (auto* attach = std::get_if<Attach>(&effect.message)) {
     attach->candidate_port = static_cast<uint16_t>(attached_with_.size());
@@ -199,17 +224,11 @@ void SimAgent::Perform(agent::AnswerCommit& effect) {
 }
 
 void SimAgent::Perform(agent::Show& effect) {
-  if (parts_.trace.is_on()) {
-    parts_.trace.Add(parts_.queue.now(), node().name + "#" + std::to_string(options_.index) +
-                                             " shows: " + effect.text);
-  }
+  if (parts_.trace.is_on()) Tell("shows: " + effect.text);
 }
 
 void SimAgent::Perform(agent::End& effect) {
-  if (parts_.trace.is_on()) {
-    parts_.trace.Add(parts_.queue.now(), node().name + "#" + std::to_string(options_.index) +
-                                             " ends: " + Describe(effect.verdict));
-  }
+  if (parts_.trace.is_on()) Tell("ends: " + Describe(effect.verdict));
   ended_with_ = effect.verdict;
   parts_.invariants.AgentEnded(options_.index, effect.verdict);
   is_alive_ = false;
@@ -239,7 +258,7 @@ void SimAgent::Thaw() {
   is_frozen_ = false;
   Drain();
   WatchTimer();
-  if (is_alive_ && LocalNow() >= machine_.NextWakeup()) Step(agent::TimePassed{});
+  if (is_alive_ && LocalNow() >= machine_.NextWakeup()) Take(agent::TimePassed{});
 }
 
 void SimAgent::PowerOff() {
@@ -288,6 +307,10 @@ void SimAgent::StartWorker(int local_rank) {
 }
 
 void SimAgent::Perform(agent::StopGroup& effect) {
+  if (parts_.trace.is_on()) {
+    Tell("stops round " + std::to_string(effect.round.value) + " with grace " +
+         std::to_string(effect.grace / milliseconds(1)) + " ms");
+  }
   if (!guardian_is_alive_) return;
   if (!place_ || place_->world.round != effect.round) {
     Take(agent::GroupGone{.round = effect.round});
@@ -399,7 +422,7 @@ void SimAgent::Handle(const Due& due) {
       timer_at_ = Instant::Never();
       if (!is_alive_ || is_frozen_) return;
       if (LocalNow() >= machine_.NextWakeup()) {
-        Step(agent::TimePassed{});
+        Take(agent::TimePassed{});
       } else {
         WatchTimer();
       }

@@ -104,6 +104,8 @@ class SimAgent {
   // What the machine was told of the job.
   void Learn(const agent::AgentEvent& event);
   void WatchTimer();
+  void Tell(const std::string& text);
+  void TellLocal(const agent::AgentEvent& event);
 
   void Perform(agent::Connect&);
   void Perform(agent::Disconnect&);
@@ -133,6 +135,7 @@ class SimAgent {
   bool is_alive_ = true;
   bool is_frozen_ = false;
   std::deque<Incoming> inbox_;
+  bool is_draining_ = false;
   Instant timer_at_ = Instant::Never();
   StreamIndex stream_ = -1;
   bool attach_sent_ = false;

@@ -26,6 +26,7 @@ void SimRendezvous::Crash() {
   machine_.reset();
   inbox_.clear();
   is_stalled_ = false;
+  parts_.invariants.RendezvousCrashed();
   parts_.network.SetServerDown();
 }
 

@@ -103,7 +103,11 @@ void SimWorld::Handle(const Due& due) {
       }
       break;
     case Act::kMustHaveEnded:
-      invariants_.Break("an agent has not ended long after its workers could");
+      for (const auto& agent : agents_) {
+        if (!agent->is_alive()) continue;
+        invariants_.Break("node " + agent->node().name +
+                          "'s agent has not ended long after its workers could");
+      }
       break;
     default:
       ToNetworkOrAgent(due);

@@ -25,6 +25,8 @@ struct WorldMember {
   bool has_spawned = false;
   // StopDone of this world came to the rendezvous.
   bool has_acknowledged = false;
+  // It was told that its success is noted: its loss costs nothing from then on.
+  bool is_success_noted = false;
 };
 
 struct WorldRecord {
