@@ -68,6 +68,7 @@ absl::Status PlanStandalone(const RunOptions& options, const MachineFacts& facts
   plan.terms.max_nodes = 1;
   plan.terms.run_id = facts.fresh_run_id;
   plan.endpoint = {.host = kLoopback, .port = 0};
+  plan.listen_host = kLoopback;
   plan.address = options.local_addr.empty() ? kLoopback : options.local_addr;
   return absl::OkStatus();
 }
@@ -95,8 +96,9 @@ absl::Status PlanStatic(const RunOptions& options, LaunchPlan& plan) {
   }
   plan.hosting = rank == 0 ? Hosting::kAlways : Hosting::kNever;
   plan.joins_if_port_is_taken = options.max_nodes > 1;
-  // All that nodes know is one name and port, which may be another address on this machine.
-  plan.listens_everywhere = options.max_nodes > 1;
+  // All that nodes know is one name and port, which may be any address of this machine. With one
+  // node nobody but its own agent has to come in.
+  plan.listen_host = options.max_nodes > 1 ? "" : kLoopback;
   plan.address = options.local_addr;
   if (plan.address.empty() && rank == 0) plan.address = plan.endpoint.host;
   return absl::OkStatus();
@@ -110,6 +112,7 @@ absl::Status PlanElastic(const RunOptions& options, LaunchPlan& plan) {
         "--rdzv-endpoint=", text, " isn't an address that other nodes could connect to; name the ",
         "host that shall run the rendezvous"));
   }
+  plan.listen_host = plan.endpoint.host;
   plan.hosting = Hosting::kByAddress;
   if (options.is_host.has_value()) {
     plan.hosting = *options.is_host ? Hosting::kAlways : Hosting::kNever;

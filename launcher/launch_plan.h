@@ -41,8 +41,8 @@ struct LaunchPlan {
   // Should the port be taken by another rendezvous, this node joins it: two nodes may race for one
   // endpoint. False where another node can't be meant, so that two jobs never join each other.
   bool joins_if_port_is_taken = false;
-  // The rendezvous listens on every interface, not on the endpoint's address alone.
-  bool listens_everywhere = false;
+  // Where the rendezvous listens if this node hosts it; empty: on every interface.
+  std::string listen_host;
   std::optional<int> node_rank;
   // Where other nodes reach this one. Empty: the local end of the way to the rendezvous.
   std::string address;

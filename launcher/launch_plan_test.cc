@@ -42,7 +42,7 @@ TEST(LaunchPlan, PlainSingleNodeIsStandalone) {
     EXPECT_EQ(plan.terms.run_id, "fresh");
     EXPECT_EQ(plan.hosting, Hosting::kAlways);
     EXPECT_FALSE(plan.joins_if_port_is_taken);
-    EXPECT_FALSE(plan.listens_everywhere);
+    EXPECT_EQ(plan.listen_host, "127.0.0.1");
     EXPECT_EQ(plan.address, "127.0.0.1");
     EXPECT_FALSE(plan.terms.is_static);
   }
@@ -53,7 +53,7 @@ TEST(LaunchPlan, AGivenPortIsUsedAndNeverShared) {
   EXPECT_EQ(plan.layout, Layout::kStatic);
   EXPECT_EQ(plan.endpoint, (Endpoint{"127.0.0.1", 2000}));
   EXPECT_FALSE(plan.joins_if_port_is_taken);
-  EXPECT_FALSE(plan.listens_everywhere);
+  EXPECT_EQ(plan.listen_host, "127.0.0.1");
   EXPECT_EQ(plan.terms.run_id, "none");
 }
 
@@ -68,7 +68,7 @@ TEST(LaunchPlan, StaticLayoutIsHostedByNodeRankZero) {
   EXPECT_EQ(host.endpoint, (Endpoint{"10.0.0.1", 29500}));
   EXPECT_EQ(host.hosting, Hosting::kAlways);
   EXPECT_TRUE(host.joins_if_port_is_taken);
-  EXPECT_TRUE(host.listens_everywhere);
+  EXPECT_EQ(host.listen_host, "");
   EXPECT_EQ(host.address, "10.0.0.1");
 
   LaunchPlan guest = Plan({"--nnodes=2", "--node-rank=1", "--master-addr=10.0.0.1"});
@@ -94,7 +94,7 @@ TEST(LaunchPlan, ElasticLayoutIsHostedByAddress) {
     EXPECT_EQ(plan.endpoint, (Endpoint{"h", 29400}));
     EXPECT_EQ(plan.hosting, Hosting::kByAddress);
     EXPECT_TRUE(plan.joins_if_port_is_taken);
-    EXPECT_FALSE(plan.listens_everywhere);
+    EXPECT_EQ(plan.listen_host, "h");
     EXPECT_EQ(plan.address, "");
     EXPECT_EQ(plan.node_rank, std::nullopt);
   }
