@@ -49,6 +49,10 @@ struct Attach {
   std::optional<RunningWorld> running;
   // Highest round this agent has seen, 0 for none: the next round is above it.
   RoundId highest_round;
+  // What this agent last heard of the job (StartRound, CommitNoted), running or not: a rendezvous
+  // that restarts while no worker runs would forget the budget and the checkpoint otherwise.
+  int restarts_charged = 0;
+  std::optional<Commit> last_commit;
 
   friend bool operator==(const Attach&, const Attach&) = default;
 };
