@@ -229,6 +229,16 @@ using RendezvousMessage =
     std::variant<Attached, Refused, HeartbeatAck, Notice, StartRound, StopRound, SuccessNoted,
                  CommitGranted, CommitRefused, CommitNoted, JobEnded>;
 
+// ---- key-value table -----------------------------------------------------------------------
+
+// Names the worker's round in every key-value call; a call for another round is refused.
+struct RoundScope {
+  std::string run_id;
+  Incarnation incarnation;
+  World world;
+  friend bool operator==(const RoundScope&, const RoundScope&) = default;
+};
+
 }  // namespace muster
 
 #endif  // MUSTER_BASE_SESSION_MESSAGES_H_
