@@ -102,7 +102,8 @@ class Finder {
     rendezvous::RendezvousServerOptions server_options;
     server_options.host = plan_.listen_host;
     server_options.port = plan_.endpoint.port;
-    server_options.job = options_.job;
+    server_options.job.lease = options_.lease;
+    server_options.job.reconnect_timeout = options_.reconnect_timeout;
     // Nobody can have been there before on a port that the kernel has just chosen.
     server_options.standalone = plan_.endpoint.port == 0;
     for (int i = 0;; ++i) {

@@ -13,7 +13,6 @@
 #include "base/instant.h"
 #include "launcher/endpoint.h"
 #include "launcher/launch_plan.h"
-#include "rendezvous/core/job_machine.h"
 #include "rendezvous/server/rendezvous_server.h"
 
 namespace muster::launcher {
@@ -36,8 +35,10 @@ struct MeetingFailure {
 };
 
 struct MeetingOptions {
-  // For the rendezvous, if this node hosts it.
-  rendezvous::JobOptions job;
+  // For the rendezvous, if this node hosts it: after this silence a node counts as lost, and how
+  // long a job without contact is kept together.
+  Duration lease = std::chrono::seconds(3);
+  Duration reconnect_timeout = std::chrono::seconds(60);
   // How long a name that doesn't resolve is tried again: where pods start in any order, a peer's
   // name comes into being later.
   Duration patience = std::chrono::seconds(600);

@@ -10,6 +10,7 @@
 #include "launcher/endpoint.h"
 #include "launcher/exit_codes.h"
 #include "launcher/flag_value.h"
+#include "launcher/log_setup.h"
 #include "launcher/port_holder.h"
 #include "launcher/say.h"
 #include "launcher/stop_signals.h"
@@ -97,6 +98,7 @@ absl::Status CheckExposure(const Settings& settings) {
 }
 
 int Serve(const Settings& settings) {
+  SetUpLog(LogVolume::kEvents);
   StopSignals signals;
   std::promise<int> stopped;
   signals.Watch([&stopped, is_told = false](int number) mutable {

@@ -8,7 +8,6 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -23,6 +22,7 @@
 #include "base/version.h"
 #include "launcher/exit_codes.h"
 #include "launcher/launch_plan.h"
+#include "launcher/log_setup.h"
 #include "launcher/machine_facts.h"
 #include "launcher/meeting_place.h"
 #include "launcher/program_check.h"
@@ -222,8 +222,8 @@ int RunJob(const RunOptions& options, const LaunchPlan& plan, std::string log_fo
   signals.Watch([&target](int number) { target.OnSignal(number); });
 
   MeetingOptions meeting;
-  meeting.job.lease = options.lease;
-  meeting.job.reconnect_timeout = options.reconnect_timeout;
+  meeting.lease = options.lease;
+  meeting.reconnect_timeout = options.reconnect_timeout;
   meeting.patience = options.join_timeout;
   meeting.say = [](const std::string& line) { Say(line); };
   std::variant<MeetingPlace, MeetingFailure> found = FindMeetingPlace(plan, meeting);
@@ -263,6 +263,7 @@ int RunCommand(std::span<const std::string> words) {
   }
   if (options->wants_help) return Print(RunHelp()) ? 0 : 1;
   if (options->wants_version) return Print(Cat("muster ", kVersion, "\n")) ? 0 : 1;
+  SetUpLog(LogVolume::kWarnings);
   LaunchPlan plan;
   std::string log_folder;
   if (std::optional<Problem> problem = Prepare(*options, plan, log_folder)) {
