@@ -133,6 +133,10 @@ AgentSettings Settings(const RunOptions& options, const LaunchPlan& plan,
                        const MeetingPlace& place) {
   AgentSettings settings;
   settings.core.attach.node_name = HostName();
+  // Several agents on one host are told apart by what they were told to be.
+  if (!options.local_addr.empty()) {
+    settings.core.attach.node_name += Cat("(", options.local_addr, ")");
+  }
   settings.core.attach.address = place.address;
   settings.core.attach.worker_count = plan.worker_count;
   settings.core.attach.node_rank = plan.node_rank;

@@ -39,7 +39,7 @@ class WorkerFailures(process_kit.Case):
         process = self.standalone(
             "--no-python", "sh", "-c",
             'echo \'{"message": {"message": "RuntimeError: wrong shape", "extraInfo": '
-            '{"py_callstack": "Traceback here", "timestamp": "1700000000"}}}\' '
+            '{"py_callstack": "Traceback: RuntimeError: wrong shape", "timestamp": "1700000000"}}}\' '
             '> $TORCHELASTIC_ERROR_FILE; exit 1')
         self.assert_ends(process, 1, "RuntimeError: wrong shape")
 
@@ -145,7 +145,7 @@ class Ports(process_kit.Case):
             self.assert_ends(many, 69, "port %d" % port, "no muster rendezvous")
 
     def test_jobs_with_defaults_do_not_collide(self):
-        jobs = [self.start("run", "--nproc-per-node=2", "--no-python", "sh", "-c",
+        jobs = [self.start("run", "--nproc-per-node=2", "--prefix=never", "--no-python", "sh", "-c",
                            "echo $MASTER_PORT $WORLD_SIZE") for _ in range(10)]
         for job in jobs:
             self.assert_ends(job, 0)
