@@ -13,6 +13,11 @@
 #include <cstring>
 
 namespace muster::agent {
+namespace {
+
+constexpr std::string_view kNoRoom = "it takes no more output";
+
+}  // namespace
 
 ConsoleSink::ConsoleSink(int fd) : write_fd_(fd), is_terminal_(isatty(fd) != 0) {
   struct stat status {};
@@ -48,9 +53,9 @@ void ConsoleSink::Add(Instant now, std::string_view text) {
   if (IsFull()) {
     if (patience_end_.IsNever()) patience_end_ = now + kConsolePatience;
     // The readers hold off while there is patience; what they had read already is kept.
-    bool is_excess = backlog_size() >= 2 * kConsoleBacklogBytes;
+    bool is_excess = backlog_size() >= kConsoleBacklogBytes * 3 / 2;
     if (!HoldsUp(now) || is_excess) {
-      Lose(text.size(), "it takes no more output");
+      Lose(text.size(), kNoRoom);
       return;
     }
   }
@@ -58,6 +63,15 @@ void ConsoleSink::Add(Instant now, std::string_view text) {
   backlog_ += text;
   Flush(now);
   if (IsFull() && patience_end_.IsNever()) patience_end_ = now + kConsolePatience;
+}
+
+void ConsoleSink::AddAlways(Instant now, std::string_view text) {
+  if (backlog_size() >= 2 * kConsoleBacklogBytes) {
+    Lose(text.size(), kNoRoom);
+    return;
+  }
+  backlog_ += text;
+  Flush(now);
 }
 
 void ConsoleSink::Flush(Instant now) {

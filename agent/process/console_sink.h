@@ -34,6 +34,8 @@ class ConsoleSink {
 
   // Takes whole lines. Writes at once what the console accepts.
   void Add(Instant now, std::string_view text);
+  // A line of the agent's own: kept although the backlog is full, as these are few and matter most.
+  void AddAlways(Instant now, std::string_view text);
   void Flush(Instant now);
 
   // What to poll for POLLOUT; -1 if there is nothing to write.

@@ -36,7 +36,7 @@ constexpr char kFamily[] =
 
 // An agent as a process of its own, to be killed: starts its workers, then waits for ever.
 struct Agent {
-  explicit Agent(const std::vector<std::string>& scripts, const LifePipe* life,
+  explicit Agent(const std::vector<std::string>& scripts, LifePipe* life,
                  Duration lease = Duration::zero()) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) return;
@@ -50,6 +50,8 @@ struct Agent {
         workers.push_back(ShellWorker(static_cast<int>(i), scripts[i], life));
       }
       runner.Spawn(kRound, workers);
+      // Else a frozen agent would hold it.
+      life->CloseWriteEnd();
       if (lease > Duration::zero()) runner.RenewDeadline(SystemClock().Now() + lease);
       pause();
     });

@@ -132,7 +132,7 @@ class LogPump::Loop {
     streams_.remove_if([](const Stream& stream) { return stream.read_fd < 0; });
   }
 
-  void Say(const std::string& line) { stderr_sink_.Add(Now(), line + "\n"); }
+  void Say(const std::string& line) { stderr_sink_.AddAlways(Now(), line + "\n"); }
 
   std::string Tail(LocalRank local_rank) {
     Stream* newest = nullptr;
