@@ -25,6 +25,8 @@ void JobMachine::Rules::OnAttach(SessionId session, const Attach& attach) {
   }
   highest_round_ = std::max(highest_round_, attach.highest_round);
   if (attach.running) highest_round_ = std::max(highest_round_, attach.running->world.round);
+  ledger_.LearnCharged(attach.restarts_charged);
+  LearnCommit(attach.last_commit);
   if (known != nullptr) return Reattach(*known, session, attach);
   if (attach.running && MUSTER_PLANTED(kNoRecovering, false, true)) {
     return AttachRunning(session, attach);
@@ -192,7 +194,10 @@ void JobMachine::Rules::RemoveMember(Member& member) {
   Unbind(member);
   graces_.Drop(member.id);
   if (member.lost_recovered_round) --places_vacated_;
-  if (round_ && member.slot) round_->slots[*member.slot].member = nullptr;
+  if (round_ && member.slot) {
+    round_->slots[*member.slot].member = nullptr;
+    --round_->occupied;
+  }
   if (member.attach.node_rank) {
     auto holder = holders_.find(*member.attach.node_rank);
     if (holder != holders_.end() && holder->second == &member) holders_.erase(holder);

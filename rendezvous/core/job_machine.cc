@@ -106,7 +106,8 @@ void JobMachine::Rules::On(const TimePassed& /*event*/) {
   if (recover_deadline_ <= input_.now) GiveUpMissing();
   if (IsFinal()) return;
   Evaluate();
-  if (below_min_since_ && *below_min_since_ + terms_->join_timeout <= input_.now) {
+  const bool is_gathering = state_ == JobState::kGathering || state_ == JobState::kClosing;
+  if (is_gathering && below_min_since_ && *below_min_since_ + terms_->join_timeout <= input_.now) {
     const auto seconds =
         std::chrono::duration_cast<std::chrono::seconds>(terms_->join_timeout).count();
     FailBelowMin(kExitTimedOut,

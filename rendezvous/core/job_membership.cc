@@ -76,17 +76,14 @@ int JobMachine::Rules::ReadyNodes() const {
 
 bool JobMachine::Rules::WantsScaleUp() const {
   const auto in_round = static_cast<int>(round_->slots.size());
-  if (in_round >= terms_->max_nodes) return false;
+  if (in_round >= terms_->max_nodes || members_.size() <= round_->occupied) return false;
   // Once a node has finished, those who are late have missed the job.
   if (round_->Count(SlotState::kSucceeded) + round_->Count(SlotState::kDone) > 0) return false;
-  // All nodes of a running round are members; whoever is ready beyond them waits for a place.
-  int attached_in_round = 0;
+  // Whoever is ready and has no slot waits for a place.
   int waiting = ReadyNodes();
-  if (waiting == 0) return false;
   for (const Slot& slot : round_->slots) {
-    if (slot.member != nullptr && slot.member->session) ++attached_in_round;
+    if (slot.member != nullptr && slot.member->session) --waiting;
   }
-  waiting -= attached_in_round;
   return waiting > 0;
 }
 
@@ -112,6 +109,7 @@ void JobMachine::Rules::FormRound() {
     Member& member = members_.at(place.member);
     Slot& slot = round_->slots[i];
     slot.member = &member;
+    ++round_->occupied;
     slot.group_rank = place.group_rank;
     slot.first_rank = place.first_rank;
     slot.worker_count = member.attach.worker_count;
@@ -206,7 +204,6 @@ bool JobMachine::Rules::LoseSlot(Member& member) {
   }
   round_->Set(slot, SlotState::kLost);
   round_->had_loss = true;
-  round_->lost.insert(member.attach.incarnation);
   if (ledger_.NodeLost(member.attach.node_name, input_.now - round_->began)) {
     Note("node " + member.attach.node_name +
          " is set aside until the next checkpoint: it was lost too often (--max-node-failures)");
@@ -217,7 +214,8 @@ bool JobMachine::Rules::LoseSlot(Member& member) {
 void JobMachine::Rules::Depart(Member& member, const std::string& reason) {
   const std::string text = "node " + member.attach.node_name + " leaves: " + reason;
   Note(text);
-  if (round_ || has_formed_) left_because_ = text;
+  // A spare's leaving brings no round below MIN.
+  if (!round_ && is_reforming_) left_because_ = text;
   bool must_stop = false;
   if (round_ && member.slot) {
     Slot& slot = round_->slots[*member.slot];
@@ -225,6 +223,7 @@ void JobMachine::Rules::Depart(Member& member, const std::string& reason) {
       round_->Set(slot, SlotState::kDone);
     } else if (slot.state == SlotState::kRunning) {
       round_->Set(slot, SlotState::kStopped);
+      left_because_ = text;
       must_stop = true;
     }
   }

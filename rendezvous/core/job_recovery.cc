@@ -103,6 +103,7 @@ void JobMachine::Rules::TakeSlot(SessionId session, const Attach& attach) {
   const size_t index = running.group_rank.value;
   Slot& slot = round_->slots[index];
   slot.member = &member;
+  ++round_->occupied;
   slot.group_rank = running.group_rank;
   slot.first_rank = running.first_rank;
   slot.worker_count = attach.worker_count;

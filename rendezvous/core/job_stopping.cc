@@ -131,7 +131,8 @@ void JobMachine::Rules::FailBelowMin(int exit_code, const std::string& cause) {
   Verdict verdict;
   verdict.exit_code = exit_code;
   verdict.reason = "job " + run_id_ + " failed: " + std::to_string(ReadyNodes()) + " of " +
-                   NodeRange(terms_->min_nodes, terms_->max_nodes) + " are here (" + cause + "); ";
+                   NodeRange(terms_->min_nodes, terms_->max_nodes) +
+                   (ReadyNodes() == 1 ? " is here (" : " are here (") + cause + "); ";
   if (set_aside_attached_ > 0) {
     verdict.reason += std::to_string(set_aside_attached_) +
                       " more were lost too often and are set aside (--max-node-failures); ";

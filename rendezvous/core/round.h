@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <optional>
 #include <string>
-#include <unordered_set>
 #include <vector>
 
 #include "base/ids.h"
@@ -66,8 +65,8 @@ struct Round {
   bool had_loss = false;
   FailureList failures;
   CommitTable commits;
-  // Incarnations that count as lost: refused if they come back with workers of this world.
-  std::unordered_set<Incarnation> lost;
+  // Slots that have a member.
+  size_t occupied = 0;
 
   void Resize(size_t nodes) {
     slots.assign(nodes, Slot());

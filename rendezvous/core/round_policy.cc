@@ -23,28 +23,27 @@ std::string NodeRange(int min_nodes, int max_nodes) {
 RoundAnswer MayCloseRound(const RoundQuestion& q) {
   const std::string here =
       std::to_string(q.ready_nodes) + " of " + NodeRange(q.min_nodes, q.max_nodes);
+  const std::string are_here = here + (q.ready_nodes == 1 ? " is here" : " are here");
   const int enough = MUSTER_PLANTED(kBelowMinRuns, 1, q.min_nodes);
   if (q.ready_nodes < enough) {
     const int missing = q.min_nodes - q.ready_nodes;
     return {false, Instant::Never(),
             "waiting for " + std::to_string(missing) + " more " +
-                (missing == 1 ? "node" : "nodes") + " (" + here +
-                (q.ready_nodes == 1 ? " is here)" : " are here)")};
+                (missing == 1 ? "node" : "nodes") + " (" + are_here + ")"};
   }
   if (q.now < q.quiet_until) {
-    return {false, q.quiet_until,
-            here + " are here; agents of an earlier rendezvous may still report"};
+    return {false, q.quiet_until, are_here + "; agents of an earlier rendezvous may still report"};
   }
   if (q.ready_nodes >= q.max_nodes) return {true, Instant::Never(), "all places are taken"};
   if (q.is_reforming) {
     if (q.returning_nodes == 0) return {true, Instant::Never(), "all survivors are back"};
     return {false, Instant::Never(),
-            here + " are here; " + std::to_string(q.returning_nodes) + " may still come back"};
+            are_here + "; " + std::to_string(q.returning_nodes) + " may still come back"};
   }
   const Instant last_call = q.min_first_reached.value_or(q.now) + q.last_call_timeout;
   if (last_call <= q.now) return {true, Instant::Never(), "the last call is over"};
   return {false, last_call,
-          here + " are here; waiting at most " + Seconds(q.last_call_timeout) + " for more"};
+          are_here + "; waiting at most " + Seconds(q.last_call_timeout) + " for more"};
 }
 
 }  // namespace muster::rendezvous
