@@ -122,8 +122,14 @@ void AgentRules::On(const RendezvousDisconnected& event) {
 }
 
 void AgentRules::On(const RendezvousSaid& event) {
-  // Attached and refusals answer Attach; the rest is for those who are in, except the end of a job,
-  // which late joiners hear as the first word.
+  // What is said on no stream, or before the answer to Attach, is stale.
+  bool may_be_first = std::holds_alternative<Attached>(event.message) ||
+                      std::holds_alternative<Refused>(event.message) ||
+                      std::holds_alternative<Notice>(event.message) ||
+                      std::holds_alternative<JobEnded>(event.message);
+  bool is_awaited =
+      contact_.is_attached() || (contact_.state() == Contact::State::kAttaching && may_be_first);
+  if (!is_awaited) return;
   std::visit([this](const auto& message) { Said(message); }, event.message);
 }
 

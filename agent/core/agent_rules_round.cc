@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "agent/core/agent_rules.h"
+#include "agent/core/failure_report.h"
 
 namespace muster::agent {
 namespace {
@@ -36,6 +37,13 @@ void AgentRules::Spawn(const StartRound& place) {
   group_.emplace(place, options_.attach.worker_count);
   restarts_charged_ = place.restarts_charged;
   if (place.resume) last_commit_ = place.resume;
+  if (place.attempt > 0) {
+    int last = place.first_rank.value + options_.attach.worker_count - 1;
+    ShowLine("round " + std::to_string(place.world.round.value) + " starts (attempt " +
+             std::to_string(place.attempt) + "): ranks " + std::to_string(place.first_rank.value) +
+             " to " + std::to_string(last) + " of " + std::to_string(place.world_size) +
+             " run on this node");
+  }
   Emit(RenewDeadline{contact_.deadline()});
   Emit(SpawnGroup{place});
 }
@@ -51,6 +59,10 @@ void AgentRules::Said(const StopRound& message) {
   if (!group_ || group_->world() != message.world) {
     Send(StopDone{.world = message.world});
     return;
+  }
+  // What failed here has been shown already.
+  if (!group_->has_failed() && !ending_ && !message.reason.empty()) {
+    ShowLine("round " + std::to_string(message.world.round.value) + " stops: " + message.reason);
   }
   EndRound(message.culprit, message.reason);
   group_->ToldToStop();
@@ -80,6 +92,7 @@ void AgentRules::On(const WorkerEnded& event) {
       if (contact_.is_attached()) {
         Send(WorkerFailed{.world = group_->world(), .failure = event.failure});
       }
+      if (group_->is_live()) ShowLine(FailureLine(event.failure), /*is_warning=*/true);
       EndRound(event.failure.rank, "rank " + std::to_string(event.failure.rank.value) + " failed");
       Stop(PlanStop(StopCause::kWorkerFailed, times_));
       return;
@@ -114,6 +127,12 @@ void AgentRules::On(const GroupGone& event) {
   if (is_kept) return;
   // Fenced; or ended by the guardian behind our back, which is the same to the rest of the job.
   bool has_successor = waiting_start_.has_value();
+  if (!group_->is_fenced()) {
+    ShowLine(
+        "this node stood still for longer than its lease, so its workers were killed; it joins "
+        "again",
+        /*is_warning=*/true);
+  }
   EndRound(Rank(-1), "this node's workers are gone");
   StartWhatWaits();
   if (has_successor) return;

@@ -1,6 +1,8 @@
 #include "rendezvous/client/fake_rendezvous_client.h"
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <utility>
 
 namespace muster::rendezvous {
@@ -46,9 +48,10 @@ void FakeRendezvousClient::SetKey(const RoundScope& /*scope*/, const std::string
   {
     base::MutexLock lock(mutex_);
     keys_[key] = value;
-    for (Wait& wait : waits_)
-      if (wait.key == key) ended.push_back(std::move(wait));
-    std::erase_if(waits_, [&](const Wait& wait) { return wait.key == key; });
+    auto kept = std::stable_partition(waits_.begin(), waits_.end(),
+                                      [&](const Wait& wait) { return wait.key != key; });
+    ended.assign(std::make_move_iterator(kept), std::make_move_iterator(waits_.end()));
+    waits_.erase(kept, waits_.end());
   }
   done(absl::OkStatus());
   for (Wait& wait : ended) wait.done(value);

@@ -204,8 +204,9 @@ HostedJob* RendezvousLoop::JobFor(const std::string& run_id) {
   JobOptions job = options_.job;
   if (options_.rounds)
     job.highest_round = std::max(job.highest_round, options_.rounds->HighestRound(run_id));
+  JobOutlet* outlet = this;
   auto& hosted = jobs_[run_id];
-  hosted = std::make_unique<HostedJob>(run_id, job, started_, this);
+  hosted = std::make_unique<HostedJob>(run_id, job, started_, outlet);
   return hosted.get();
 }
 

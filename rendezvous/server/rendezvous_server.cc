@@ -1,6 +1,7 @@
 #include "rendezvous/server/rendezvous_server.h"
 
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/service_type.h>
 
 #include <chrono>
 #include <utility>
