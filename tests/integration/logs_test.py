@@ -75,7 +75,8 @@ class Files(process_kit.Case):
 
     def test_each_attempt_has_its_folder(self):
         self.run_with("--tee=3", "--max-restarts=1", code=1,
-                      script="echo attempt $TORCHELASTIC_RESTART_COUNT; exit 1")
+                      script="echo attempt $TORCHELASTIC_RESTART_COUNT; " +
+                      process_kit.ALL_ARE_UP + "exit 1")
         self.assertEqual(self.file(0, 0, "stdout.log"), "attempt 0\n")
         self.assertEqual(self.file(1, 0, "stdout.log"), "attempt 1\n")
 

@@ -66,8 +66,8 @@ class Layouts(Cluster):
 
 class Restarts(Cluster):
     def test_within_the_budget_on_every_node(self):
-        script = PLACE + "; [ $RANK = 1 ] && [ $TORCHELASTIC_RESTART_COUNT -lt 2 ] && exit 3; " \
-            "until [ $TORCHELASTIC_RESTART_COUNT = 2 ]; do sleep 0.05; done"
+        script = PLACE + "; " + process_kit.ALL_ARE_UP + \
+            "[ $TORCHELASTIC_RESTART_COUNT = 2 ] && exit 0; [ $RANK = 1 ] && exit 3; exec sleep 600"
         nodes = [self.static(i, "--max-restarts=2", "--no-python", "sh", "-c", script)
                  for i in (0, 1)]
         for i, node in enumerate(nodes):

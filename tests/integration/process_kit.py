@@ -21,6 +21,13 @@ DEADLINE = 60.0
 TAG_NAME = "MUSTER_TEST_TAG"
 
 
+# For workers of a shell: each says that it is up in this attempt, and waits until all have. One that
+# then fails can't end another one before it has said anything.
+ALL_ARE_UP = ("touch up.$TORCHELASTIC_RESTART_COUNT.$RANK; "
+              "until [ $(ls | grep -c ^up.$TORCHELASTIC_RESTART_COUNT.) = $WORLD_SIZE ]; do "
+              "sleep 0.02; done; ")
+
+
 def wait_for(condition, what, seconds=DEADLINE):
     """Returns condition() once it is true; fails when that takes too long."""
     end = time.monotonic() + seconds
