@@ -178,10 +178,12 @@ class Finder {
   // The local end of the way to the rendezvous: it has proved which way is out.
   std::string OwnAddress() const {
     for (const Address& address : resolved_) {
-      absl::StatusOr<Address> end = LocalEndTowards(address);
       // `localhost` stands for both families; IPv4 is what every program understands.
       bool is_v6_loopback = address.IsLoopback() && address.storage.ss_family == AF_INET6;
-      if (end.ok() && (!is_v6_loopback || resolved_.size() == 1)) return end->ToString();
+      if (is_v6_loopback && resolved_.size() > 1) continue;
+      if (IsOwnAddress(address)) return address.ToString();
+      absl::StatusOr<Address> end = LocalEndTowards(address);
+      if (end.ok()) return end->ToString();
     }
     std::vector<Address> outward = OutwardAddresses();
     return outward.empty() ? HostName() : outward.front().ToString();
