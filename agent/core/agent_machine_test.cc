@@ -169,7 +169,7 @@ Connecting:
 Attaching:
   Disconnected: show
   Hopeless: end 69
-  Attached: renew 2500
+  Attached: renew 2750
   Disagrees: disconnect; end 78
   NotAuthorised: disconnect; end 77
   Superseded: show; disconnect
@@ -186,8 +186,8 @@ Waiting:
   NotAuthorised: disconnect; end 77
   Superseded: show; disconnect; connect
   Notice: show
-  StartSame: renew 2500; spawn r1
-  StartNext: renew 2500; spawn r2
+  StartSame: renew 2750; spawn r1
+  StartNext: renew 2750; spawn r2
   StopThis: send StopDone r1
   StopOther: send StopDone r9
   JobEnded: disconnect; end 7
@@ -235,7 +235,7 @@ FailedGone:
   NotAuthorised: disconnect; end 77
   Superseded: show; disconnect; connect
   Notice: show
-  StartNext: renew 2500; spawn r2
+  StartNext: renew 2750; spawn r2
   StopThis: send StopDone r1
   StopOther: send StopDone r9
   JobEnded: disconnect; end 7
@@ -280,7 +280,7 @@ SucceededGone:
   NotAuthorised: disconnect; end 77
   Superseded: show; disconnect; connect
   Notice: show
-  StartNext: renew 2500; spawn r2
+  StartNext: renew 2750; spawn r2
   StopThis: show; send StopDone r1
   StopOther: send StopDone r9
   JobEnded: disconnect; end 7
@@ -406,7 +406,7 @@ TEST(AgentMachine, SendsHeartbeatsEveryThirdOfTheLeaseAndRenewsTheDeadlineByThei
   EXPECT_EQ(m.wakeup_ms(), 1000);
   EXPECT_EQ(m.At(1000, TimePassed{}), "send Heartbeat 1");
   // Acknowledged late: the deadline still counts from the sending, 1000 + 3000 - 500.
-  EXPECT_EQ(m.At(1900, HeartbeatAck{.sequence = 1}), "renew 3500");
+  EXPECT_EQ(m.At(1900, HeartbeatAck{.sequence = 1}), "renew 3750");
   EXPECT_EQ(m.At(1950, HeartbeatAck{.sequence = 1}), "-");
   EXPECT_EQ(m.At(1960, HeartbeatAck{.sequence = 77}), "-");
 }
@@ -438,7 +438,7 @@ TEST(AgentMachine, AnAcknowledgementThatWaitedInTheQueueCounts) {
   TracedMachine m;
   ToRunning(m);
   m.At(2400, TimePassed{});
-  EXPECT_EQ(m.At(2600, HeartbeatAck{.sequence = 1}), "renew 4900");
+  EXPECT_EQ(m.At(2600, HeartbeatAck{.sequence = 1}), "renew 5150");
 }
 
 TEST(AgentMachine, GivesUpAfterTheReconnectTimeout) {
@@ -463,7 +463,7 @@ TEST(AgentMachine, TellsFailuresAgainWithTheirAge) {
   ToFailedGone(m);
   m.At(300, RendezvousDisconnected{.why = "reset"});
   EXPECT_EQ(m.At(310, RendezvousConnected{}), "send Attach running r1 highest 1");
-  EXPECT_EQ(m.At(350, AttachedNow()), "show; renew 2810; send WorkerFailed r1 rank 2 age 150");
+  EXPECT_EQ(m.At(350, AttachedNow()), "show; renew 3060; send WorkerFailed r1 rank 2 age 150");
   EXPECT_EQ(m.At(360, StopOf(1)), "send StopDone r1");
 }
 
@@ -472,7 +472,7 @@ TEST(AgentMachine, TellsItsSuccessAgain) {
   ToSucceededGone(m);
   m.At(300, RendezvousDisconnected{.why = "reset"});
   EXPECT_EQ(m.At(310, RendezvousConnected{}), "send Attach running r1 succeeded highest 1");
-  EXPECT_EQ(m.At(320, AttachedNow()), "show; renew 2810; send NodeSucceeded r1");
+  EXPECT_EQ(m.At(320, AttachedNow()), "show; renew 3060; send NodeSucceeded r1");
 }
 
 TEST(AgentMachine, OwesAStopDoneThatNoStreamCouldTake) {
@@ -481,7 +481,7 @@ TEST(AgentMachine, OwesAStopDoneThatNoStreamCouldTake) {
   m.At(300, RendezvousDisconnected{.why = "reset"});
   EXPECT_EQ(m.At(310, RendezvousConnected{}), "send Attach running r1 highest 1");
   EXPECT_EQ(m.At(315, GroupGone{.round = RoundId(1)}), "-");
-  EXPECT_EQ(m.At(320, AttachedNow()), "show; renew 2810; send StopDone r1");
+  EXPECT_EQ(m.At(320, AttachedNow()), "show; renew 3060; send StopDone r1");
 }
 
 TEST(AgentMachine, ANewRoundWaitsUntilTheOldGroupIsGone) {
@@ -489,7 +489,7 @@ TEST(AgentMachine, ANewRoundWaitsUntilTheOldGroupIsGone) {
   ToStopping(m);
   EXPECT_EQ(m.At(300, StartOf(2, 1)), "-");
   EXPECT_EQ(m.At(400, GroupGone{.round = RoundId(1)}),
-            "send StopDone r1; show; renew 2500; spawn r2");
+            "send StopDone r1; show; renew 2750; spawn r2");
 }
 
 TEST(AgentMachine, OlderRoundsAreNotStarted) {

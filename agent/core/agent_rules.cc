@@ -139,7 +139,7 @@ void AgentRules::Said(const Attached& message) {
   contact_.Attached(now_, message.lease, message.reconnect_timeout);
   why_missing_.clear();
   if (was_lost) ShowLine("reached the rendezvous at " + options_.endpoint + " again");
-  Emit(RenewDeadline{contact_.deadline()});
+  Emit(RenewDeadline{contact_.guardian_deadline()});
   RepeatWhatIsOwed();
 }
 
@@ -156,7 +156,7 @@ void AgentRules::RepeatWhatIsOwed() {
 }
 
 void AgentRules::Said(const HeartbeatAck& message) {
-  if (contact_.Acknowledged(message.sequence)) Emit(RenewDeadline{contact_.deadline()});
+  if (contact_.Acknowledged(message.sequence)) Emit(RenewDeadline{contact_.guardian_deadline()});
 }
 
 // Whether workers run that must not outlive the lease, or a stream is open that may be dead.

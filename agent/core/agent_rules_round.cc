@@ -44,7 +44,7 @@ void AgentRules::Spawn(const StartRound& place) {
              " to " + std::to_string(last) + " of " + std::to_string(place.world_size) +
              " run on this node");
   }
-  Emit(RenewDeadline{contact_.deadline()});
+  Emit(RenewDeadline{contact_.guardian_deadline()});
   Emit(SpawnGroup{place});
 }
 

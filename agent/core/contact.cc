@@ -16,9 +16,12 @@ constexpr Duration kDefaultLease = std::chrono::seconds(3);
 
 }  // namespace
 
+Duration Contact::Lease::Margin() const {
+  return std::min(kMargin, (IsZero() ? kDefaultLease : length) / 4);
+}
+
 Duration Contact::Lease::Usable() const {
-  Duration full = IsZero() ? kDefaultLease : length;
-  return full - std::min(kMargin, full / 4);
+  return (IsZero() ? kDefaultLease : length) - Margin();
 }
 
 Contact::Contact(Options options, Instant started)
@@ -37,7 +40,8 @@ void Contact::Attached(Instant now, Duration lease, Duration reconnect_timeout) 
   if (reconnect_timeout > Duration(0)) options_.reconnect_timeout = reconnect_timeout;
   Instant proven = attach_sent_ + lease_.Usable();
   if (deadline_.IsNever() || proven > deadline_) deadline_ = proven;
-  next_heartbeat_ = now + renewal_interval();
+  // Counted from the sending, as the lease is: a slow answer has used up some of it.
+  next_heartbeat_ = std::max(now, attach_sent_ + renewal_interval());
   unacknowledged_.clear();
   backoff_.Reset();
   first_try_is_left_ = true;

@@ -60,6 +60,9 @@ class Contact {
 
   // Our workers must not live past this without a new acknowledgement. Never() before the first.
   Instant deadline() const { return deadline_; }
+  // The guardian's, for an agent that is frozen: between ours and the lease's end. At ours it would
+  // race with us, and kill workers of an agent that has just reached the rendezvous again.
+  Instant guardian_deadline() const { return deadline_ + lease_.Margin() / 2; }
   bool LeaseIsOver(Instant now) const { return now >= deadline_; }
   // An Attach that nobody answers; the stream should be given up on.
   bool IsUnanswered(Instant now) const;
@@ -78,6 +81,7 @@ class Contact {
   struct Lease {
     Duration length{0};
     bool IsZero() const { return length == Duration(0); }
+    Duration Margin() const;
     Duration Usable() const;
   };
   struct Sent {

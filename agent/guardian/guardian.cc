@@ -54,7 +54,8 @@ void OverwriteCommandLine() {
   uint64_t end = 0;
   if (at == nullptr || std::sscanf(at, " %" SCNu64 " %" SCNu64, &start, &end) != 2) return;
   if (start == 0 || end <= start + 1) return;
-  auto* text = reinterpret_cast<char*>(start);
+  // The kernel gives the address as a number.
+  auto* text = reinterpret_cast<char*>(start);  // NOLINT(performance-no-int-to-ptr)
   std::memset(text, 0, end - start);
   std::strncpy(text, kProcessName, end - start - 1);
 }

@@ -136,7 +136,8 @@ bool GuardianChannel::ReceiveSome() {
 }
 
 std::optional<Frame> GuardianChannel::Next() {
-  std::string_view unread = std::string_view(incoming_).substr(taken_);
+  std::string_view unread = incoming_;
+  unread.remove_prefix(taken_);
   if (unread.size() < kHeaderBytes) return std::nullopt;
   uint32_t length = 0;
   std::memcpy(&length, unread.data(), sizeof(length));

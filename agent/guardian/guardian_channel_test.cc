@@ -126,7 +126,8 @@ TEST(BodyReader, AShortBodyIsNoticed) {
   writer.Int(1).Texts({"one", "two"});
   std::string body = writer.Take();
   for (size_t size = 0; size < body.size(); ++size) {
-    BodyReader reader(std::string_view(body).substr(0, size));
+    std::string part = body.substr(0, size);
+    BodyReader reader(part);
     reader.Int();
     reader.Texts();
     EXPECT_FALSE(reader.IsComplete()) << size;

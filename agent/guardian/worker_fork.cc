@@ -25,16 +25,19 @@ std::vector<std::string> Candidates(const WorkerImage& image) {
   std::string_view path = kDefaultPath;
   for (const std::string& variable : image.environment) {
     if (variable.starts_with("PATH=")) {
-      path = std::string_view(variable).substr(5);
+      path = variable;
+      path.remove_prefix(5);
       break;
     }
   }
   std::vector<std::string> candidates;
   while (true) {
     size_t end = path.find(':');
-    std::string folder(path.substr(0, end));
+    std::string& candidate = candidates.emplace_back(path.substr(0, end));
     // An empty entry is the working directory.
-    candidates.push_back(folder.empty() ? "./" + program : folder + "/" + program);
+    if (candidate.empty()) candidate.push_back('.');
+    candidate += '/';
+    candidate += program;
     if (end == std::string_view::npos) return candidates;
     path.remove_prefix(end + 1);
   }

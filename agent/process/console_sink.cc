@@ -76,7 +76,9 @@ void ConsoleSink::AddAlways(Instant now, std::string_view text) {
 
 void ConsoleSink::Flush(Instant now) {
   while (backlog_size() > 0) {
-    ssize_t wrote = WriteSome(std::string_view(backlog_).substr(written_));
+    std::string_view rest = backlog_;
+    rest.remove_prefix(written_);
+    ssize_t wrote = WriteSome(rest);
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
     if (wrote < 0) {

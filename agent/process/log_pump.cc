@@ -343,7 +343,7 @@ LogPump::LogPump(Options options) : loop_(std::make_unique<Loop>(options)) {}
 
 LogPump::~LogPump() = default;
 
-std::vector<WorkerPipes> LogPump::Open(RoundId round, std::vector<WorkerOutput> outputs) {
+std::vector<WorkerPipes> LogPump::Open(RoundId round, const std::vector<WorkerOutput>& outputs) {
   std::vector<WorkerPipes> pipes;
   bool is_alone = outputs.size() == 1;
   loop_->Post([loop = loop_.get()] { loop->ForgetEnded(); });

@@ -64,7 +64,7 @@ class LogPump {
 
   // Makes the pipes of a round's workers, in the order of `outputs`. A file that can't be opened is
   // said once on the console and its output counted as lost.
-  std::vector<WorkerPipes> Open(RoundId round, std::vector<WorkerOutput> outputs);
+  std::vector<WorkerPipes> Open(RoundId round, const std::vector<WorkerOutput>& outputs);
 
   // One line of the agent's own on the console's stderr, never inside a worker's line. A newline is
   // added.

@@ -26,7 +26,7 @@ namespace muster::rendezvous {
 
 struct GrpcRendezvousClientOptions {
   // Where the rendezvous listens: an IP address or a name.
-  std::string host;
+  std::string host{};
   uint16_t port = 0;
   // From the start of an attempt until the rendezvous has answered.
   Duration connect_timeout = std::chrono::seconds(3);

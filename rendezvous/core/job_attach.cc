@@ -113,7 +113,11 @@ void JobMachine::Rules::ReattachWithoutWorkers(Member& member, const Attach& att
   if (slot.state == SlotState::kSucceeded && !round_->stop) {
     SendTo(member, SuccessNoted{round_->world});
   } else if (round_->stop) {
-    // Its StopDone, or the StartRound before it, went down with the stream.
+    // Its StopDone, or the StartRound before it, went down with the stream; or its lease ended and
+    // it killed its workers, and then the failures of its peers are of its making. Which one can't
+    // be told, so nothing is charged if it had started any.
+    const bool had_workers = attach.highest_round >= round_->world.round;
+    if (slot.state == SlotState::kRunning && had_workers) round_->had_loss = true;
     if (slot.state != SlotState::kStopped) round_->Set(slot, SlotState::kStopped);
     MaybeFinishStop();
   } else if (!round_->is_recovered && attach.highest_round < round_->world.round) {
@@ -233,14 +237,15 @@ void JobMachine::Rules::RefuseClaimants(const Member& holder) {
 }
 
 void JobMachine::Rules::AdmitClaimants() {
-  // Those whose holder is gone come in as if they had attached now; of two for one rank the second
-  // is held against the first.
-  std::vector<std::pair<SessionId, Attach>> free;
+  // Those whose holder is gone attach once more: their lease counts from their Attach, which is up to
+  // a lease old, and they would have to stop as soon as they start.
+  std::vector<SessionId> free;
   for (const auto& [session, claim] : claimants_) {
-    if (HolderOf(claim) == nullptr) free.emplace_back(session, claim);
+    if (HolderOf(claim) == nullptr) free.push_back(session);
   }
-  for (const auto& [session, claim] : free) {
-    if (claimants_.erase(session) > 0) OnAttach(session, claim);
+  for (SessionId session : free) {
+    claimants_.erase(session);
+    effects_.emplace_back(EndSession{session});
   }
 }
 

@@ -106,7 +106,7 @@ struct JobOptions {
   // first. Zero for --standalone, where nobody can have been there before.
   Duration startup_quiet = std::chrono::seconds(1);
   // Highest round known from --state-dir; the next one is above it.
-  RoundId highest_round;
+  RoundId highest_round{};
   // Losses of one node (by name) without a commit or `good_uptime` between, after which it is set
   // aside. 0: never.
   int max_node_failures = 0;

@@ -223,6 +223,8 @@ void JobMachine::Rules::Depart(Member& member, const std::string& reason) {
       round_->Set(slot, SlotState::kDone);
     } else if (slot.state == SlotState::kRunning) {
       round_->Set(slot, SlotState::kStopped);
+      // Its workers were stopped before the others knew: their failures may be of its making.
+      round_->had_loss = true;
       left_because_ = text;
       must_stop = true;
     }

@@ -89,6 +89,8 @@ void JobMachine::Rules::MaybeFinishStop() {
 void JobMachine::Rules::FinishStop() {
   Round round = std::move(*round_);
   round_.reset();
+  // A node that came back without its workers, or never: its peers may have died of it.
+  if (round.Count(SlotState::kMissing) > 0) round.had_loss = true;
   effects_.emplace_back(RoundOver{round.world, round.stop->reason});
   for (Slot& slot : round.slots) {
     if (slot.member != nullptr) slot.member->slot.reset();

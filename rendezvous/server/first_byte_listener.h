@@ -41,7 +41,7 @@ class NonGrpcAcceptor {
 
 struct FirstByteListenerOptions {
   // An IP address or a name; empty means all interfaces. See RendezvousServerOptions::host.
-  std::string host;
+  std::string host{};
   // 0: any free port.
   uint16_t port = 0;
   Duration first_byte_timeout = std::chrono::seconds(10);

@@ -70,7 +70,7 @@ class WatchSink {
 using WatchId = StrongInt<struct WatchTag, uint64_t>;
 
 struct RendezvousLoopOptions {
-  JobOptions job;
+  JobOptions job{};
   Duration retention = std::chrono::minutes(10);
   // Null: rounds are kept nowhere.
   std::unique_ptr<RoundStore> rounds;

@@ -25,15 +25,15 @@ struct RendezvousServerOptions {
   // Where to listen: an IP address or a name; empty means all interfaces (the static layout with
   // more than one node). A name that isn't "localhost" but is a loopback address on this machine
   // (Debian's 127.0.1.1) means all interfaces too: other nodes know the name by another address.
-  std::string host;
+  std::string host{};
   // 0: any free port.
   uint16_t port = 0;
   // Given to every job. startup_quiet and highest_round are set by the server.
-  JobOptions job;
+  JobOptions job{};
   // Nobody can have been there before (--standalone): a round may close at once.
   bool standalone = false;
   // Where (run id, world id, round) are kept over a restart; empty: nowhere.
-  std::string state_dir;
+  std::string state_dir{};
   // How long a finished job's result is kept for late joiners.
   Duration retention = std::chrono::minutes(10);
   // Takes connections that don't begin like gRPC; null: they are closed. Must outlive the server.

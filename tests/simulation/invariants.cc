@@ -274,7 +274,7 @@ void Invariants::CheckSpawn(AgentIndex agent, const StartRound& place) {
 void Invariants::CheckDeadline(Instant deadline, Instant last_acknowledged) {
   Duration lease = parts_.options.lease;
   Duration margin = std::min<Duration>(std::chrono::milliseconds(500), lease / 4);
-  if (deadline > last_acknowledged + lease - margin) {
+  if (deadline > last_acknowledged + lease - margin / 2) {
     Break("an agent lets its workers live past its lease");
   }
 }
@@ -297,6 +297,11 @@ void Invariants::AgentEnded(AgentIndex index, const Verdict& verdict) {
 
 void Invariants::CheckWakeup(const char* who, Instant now, Instant next) {
   if (next <= now) Break(std::string(who) + " is due again at once, without end");
+}
+
+bool Invariants::AnyoneIsAttached() const {
+  return std::any_of(sessions_.begin(), sessions_.end(),
+                     [](const auto& entry) { return entry.second.is_attached; });
 }
 
 bool Invariants::RunsWell() const {

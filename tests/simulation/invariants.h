@@ -45,6 +45,7 @@ class Invariants {
 
   // A complete world runs, all of whose workers run or have exited 0.
   bool RunsWell() const;
+  bool AnyoneIsAttached() const;
   bool job_has_ended() const { return verdict_.has_value(); }
   bool job_has_succeeded() const { return verdict_ && verdict_->succeeded; }
   int rounds_started() const { return rounds_started_; }

@@ -41,6 +41,9 @@ void Invariants::RoundStarted(const rendezvous::RoundStarted& started,
     record.members.push_back({.agent = agent,
                               .place = *start,
                               .worker_count = parts_.agents[agent]->node().worker_count});
+    if (parts_.worlds.IsTroubled(agent, parts_.queue.now())) {
+      record.has_excuse = record.was_disturbed = true;
+    }
     if (start->key != input.fresh_round_key) Break("a round begins with a used key");
   }
   known_.round = std::max(known_.round, record.world.round);
@@ -48,7 +51,7 @@ void Invariants::RoundStarted(const rendezvous::RoundStarted& started,
   known_.restarts_charged = std::max(known_.restarts_charged, record.restarts_charged);
   most_charged_ = std::max(most_charged_, record.restarts_charged);
   // Nodes that were set aside come back when they like; their joining is a reason.
-  record.has_excuse = parts_.options.max_node_failures > 0;
+  if (parts_.options.max_node_failures > 0) record.has_excuse = true;
   open_world_ = last_world_ = parts_.worlds.Add(std::move(record));
 }
 

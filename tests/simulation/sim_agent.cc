@@ -90,20 +90,23 @@ void SimAgent::Drain() {
 }
 
 void SimAgent::Step(const agent::AgentEvent& event) {
-  Learn(event);
+  NoteAcknowledged(event);
   agent::StepInput input{.now = LocalNow(),
                          .fresh_incarnation = parts_.random.FreshId<Incarnation>()};
+  StreamIndex stream_before = stream_;
   for (agent::AgentEffect& effect : machine_.Step(input, event)) {
     std::visit([this](auto& e) { Perform(e); }, effect);
   }
+  // What comes as it gives up on the stream is lost to it.
+  if (stream_ == stream_before) Learn(event);
   if (std::holds_alternative<agent::TimePassed>(event)) {
     parts_.invariants.CheckWakeup("agent", LocalNow(), machine_.NextWakeup());
   }
   WatchTimer();
 }
 
-// Notes what the machine is being told.
-void SimAgent::Learn(const agent::AgentEvent& event) {
+// The lease's arithmetic, done once more; it ends with the job.
+void SimAgent::NoteAcknowledged(const agent::AgentEvent& event) {
   const auto* said = std::get_if<agent::RendezvousSaid>(&event);
   if (said == nullptr) return;
   if (const auto* ack = std::get_if<HeartbeatAck>(&said->message)) {
@@ -113,7 +116,15 @@ void SimAgent::Learn(const agent::AgentEvent& event) {
     }
   } else if (std::holds_alternative<Attached>(said->message)) {
     acknowledged_ = attach_sent_at_;
-  } else if (const auto* start = std::get_if<StartRound>(&said->message)) {
+  } else if (const auto* ended = std::get_if<JobEnded>(&said->message)) {
+    told_verdict_ = ended->verdict;
+  }
+}
+
+void SimAgent::Learn(const agent::AgentEvent& event) {
+  const auto* said = std::get_if<agent::RendezvousSaid>(&event);
+  if (said == nullptr) return;
+  if (const auto* start = std::get_if<StartRound>(&said->message)) {
     if (start->world.round <= knowledge_.round) return;
     knowledge_.round = start->world.round;
     knowledge_.attempt = start->attempt;
@@ -121,8 +132,6 @@ void SimAgent::Learn(const agent::AgentEvent& event) {
     if (start->resume) knowledge_.commit = start->resume;
   } else if (const auto* noted = std::get_if<CommitNoted>(&said->message)) {
     knowledge_.commit = noted->commit;
-  } else if (const auto* ended = std::get_if<JobEnded>(&said->message)) {
-    told_verdict_ = ended->verdict;
   }
 }
 
@@ -353,13 +362,14 @@ void SimAgent::WorkerDied(int local_rank) {
   failure.pid = 1000 + GroupCode(local_rank);
   failure.exit = worker.exit;
   failure.failed_to_start = worker.cannot_start;
+  // Judged before the agent hears of it: it sweeps the group when all have exited 0.
+  bool is_success = worker.exit.Succeeded() && !is_stopping_;
+  parts_.workload.WorkerEnded(live().world, failure, is_success, worker.is_genuine);
   if (guardian_is_alive_) {
     Take(agent::WorkerEnded{.round = place_->world.round,
                             .local_rank = LocalRank(local_rank),
                             .failure = failure});
   }
-  bool is_success = worker.exit.Succeeded() && !is_stopping_;
-  parts_.workload.WorkerEnded(live().world, failure, is_success, worker.is_genuine);
   SweepIfEmpty();
 }
 

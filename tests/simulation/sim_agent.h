@@ -100,6 +100,8 @@ class SimAgent {
   void Take(agent::AgentEvent event, StreamIndex stream = -1);
   void Drain();
   void Step(const agent::AgentEvent& event);
+  void NoteAcknowledged(const agent::AgentEvent& event);
+  // What the machine was told of the job.
   void Learn(const agent::AgentEvent& event);
   void WatchTimer();
 

@@ -143,6 +143,8 @@ void SimWorld::CheckSettled() {
 
 void SimWorld::StartAgent(const Arrival& arrival) {
   --arrivals_left_;
+  // Where nobody has told the rendezvous the job's terms, the first to come does.
+  if (arrival.node.disagrees && !invariants_.AnyoneIsAttached()) return;
   HostIndex host = arrival.host;
   if (host < 0) {
     host = network_.AddHost();
@@ -202,6 +204,10 @@ bool SimWorld::IsNegligible(Duration disturbance) const {
   return disturbance + 6 * plan_.options.most_delay < plan_.options.lease / 8;
 }
 
+Instant SimWorld::FeltUntil(Duration lasts) const {
+  return queue_.now() + lasts + 2 * plan_.options.lease + plan_.options.connect_timeout;
+}
+
 void SimWorld::StrikeAgent(const Fault& fault, int index, SimAgent& agent) {
   auto target = static_cast<AgentIndex>(std::find_if(agents_.begin(), agents_.end(),
                                                      [&](const auto& a) { return a.get() == &agent; }) -
@@ -240,7 +246,10 @@ void SimWorld::StrikeAgent(const Fault& fault, int index, SimAgent& agent) {
       StrikeWorker(fault, agent);
       return;
   }
-  worlds_.Excuse(target);
+  worlds_.Trouble(target, agent.is_alive() && agent.guardian_is_alive() &&
+                                  fault.kind != FaultKind::kAgentStopped
+                              ? FeltUntil(fault.lasts)
+                              : Instant::Never());
   Replace(fault, agent);
 }
 
@@ -269,7 +278,7 @@ void SimWorld::StrikeRendezvous(const Fault& fault) {
                                  std::to_string(fault.lasts / milliseconds(1)) + " ms");
   }
   if (fault.kind == FaultKind::kHostStopped) {
-    worlds_.Excuse(-1);
+    worlds_.Trouble(-1, Instant::Never());
     rendezvous_.StopHost("the host was stopped", 143);
     return;
   }
@@ -277,17 +286,17 @@ void SimWorld::StrikeRendezvous(const Fault& fault) {
     ++result_.stalls;
     rendezvous_.Stall();
     queue_.After(fault.lasts, Act::kRendezvousThaws, rendezvous_.life());
-    if (!IsNegligible(fault.lasts)) worlds_.Excuse(-1);
+    if (!IsNegligible(fault.lasts)) worlds_.Trouble(-1, FeltUntil(fault.lasts));
     return;
   }
   ++result_.rendezvous_restarts;
   rendezvous_.Crash();
   queue_.After(fault.lasts, Act::kRendezvousStarts);
-  worlds_.Excuse(-1);
+  worlds_.Trouble(-1, FeltUntil(fault.lasts));
 }
 
 void SimWorld::StopAll(const Fault& /*fault*/) {
-  worlds_.Excuse(-1);
+  worlds_.Trouble(-1, Instant::Never());
   if (trace_.is_on()) trace_.Add(queue_.now(), "FAULT all stopped");
   for (auto& agent : agents_) {
     if (agent->is_alive() && !agent->is_frozen()) agent->StopBySignal(SIGINT);

@@ -80,6 +80,8 @@ class SimWorld : private NetworkObserver {
   void Replace(const Fault& fault, const SimAgent& agent);
   void StartAgent(const Arrival& arrival);
   bool IsNegligible(Duration disturbance) const;
+  // How long a fault that lasts this long may be felt.
+  Instant FeltUntil(Duration lasts) const;
 
   bool NobodyIsLeft() const;
   void CheckSettled();

@@ -4,6 +4,7 @@
 #ifndef MUSTER_TESTS_SIMULATION_WORLDS_H_
 #define MUSTER_TESTS_SIMULATION_WORLDS_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -101,8 +102,15 @@ class Worlds {
     return nullptr;
   }
 
-  // `agent` is in trouble; -1: all are. Its worlds may end.
-  void Excuse(int agent) {
+  // `agent` is in trouble until then; -1: all are. Its worlds, and those that begin with it
+  // meanwhile, may end.
+  void Trouble(int agent, Instant until) {
+    if (agent < 0) {
+      all_troubled_until_ = std::max(all_troubled_until_, until);
+    } else {
+      troubled_until_.resize(std::max(troubled_until_.size(), live.size()));
+      troubled_until_[agent] = std::max(troubled_until_[agent], until);
+    }
     for (WorldRecord& record : records_) {
       if (record.was_disturbed) continue;
       for (const WorldMember& member : record.members) {
@@ -111,8 +119,16 @@ class Worlds {
     }
   }
 
+  bool IsTroubled(int agent, Instant now) const {
+    auto index = static_cast<size_t>(agent);
+    return now < all_troubled_until_ ||
+           (index < troubled_until_.size() && now < troubled_until_[index]);
+  }
+
  private:
   std::vector<WorldRecord> records_;
+  Instant all_troubled_until_;
+  std::vector<Instant> troubled_until_;
 };
 
 }  // namespace muster::simulation
