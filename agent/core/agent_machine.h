@@ -94,7 +94,7 @@ struct StepInput {
 struct Connect {};
 struct Disconnect {};
 
-// The shell fills in candidate ports and the age of failures.
+// The shell fills in candidate ports.
 struct SendToRendezvous {
   AgentMessage message;
 };
@@ -121,9 +121,11 @@ struct RenewDeadline {
   Instant deadline;
 };
 
-// The rendezvous' answer to a local worker's ShardReport or CommitDone; refused if `reason` is set.
+// The answer to a local worker's ShardReport or CommitDone, exactly one for each: granted, or not
+// for `reason`. A rank's answers for one commit come in the order of its requests.
 struct AnswerCommit {
   World world;
+  Rank rank;
   Commit commit;
   bool is_granted = false;
   std::string reason;
@@ -158,6 +160,8 @@ struct AgentOptions {
   Duration reconnect_timeout = std::chrono::seconds(60);
 };
 
+class AgentRules;
+
 class AgentMachine {
  public:
   AgentMachine(AgentOptions options, Incarnation incarnation, Instant started);
@@ -177,8 +181,7 @@ class AgentMachine {
   bool has_ended() const;
 
  private:
-  class Rules;
-  std::unique_ptr<Rules> rules_;
+  std::unique_ptr<AgentRules> rules_;
 };
 
 }  // namespace muster::agent

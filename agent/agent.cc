@@ -1,0 +1,99 @@
+#include "agent/agent.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "agent/agent_loop.h"
+#include "agent/core/exit_code.h"
+#include "agent/core/failure_report.h"
+#include "agent/log_layout.h"
+#include "agent/process/log_pump.h"
+#include "agent/server/worker_service.h"
+
+namespace muster::agent {
+namespace {
+
+bool NeedsFiles(const std::vector<StreamChoice>& streams) {
+  return std::any_of(streams.begin(), streams.end(), [](const StreamChoice& s) {
+    return s.redirect_stdout || s.redirect_stderr || s.tee_stdout || s.tee_stderr;
+  });
+}
+
+Verdict Failed(const absl::Status& status, int exit_code) {
+  Verdict verdict;
+  verdict.reason = std::string(status.message());
+  verdict.exit_code = exit_code;
+  return verdict;
+}
+
+}  // namespace
+
+class Agent::Work {
+ public:
+  Work(AgentSettings settings, AgentParts parts)
+      : settings_(std::move(settings)), parts_(std::move(parts)), loop_(&settings_, parts_.clock) {}
+
+  Verdict Run() {
+    LogPump pump({.stdout_fd = settings_.stdout_fd, .stderr_fd = settings_.stderr_fd});
+    Verdict verdict = RunWith(pump);
+    if (verdict.succeeded) return verdict;
+    std::string report = FailureReport(settings_.program, verdict);
+    if (!report.empty()) pump.Say(report);
+    if (!verdict.reason.empty()) pump.Say("muster: " + verdict.reason);
+    return verdict;
+  }
+
+  AgentLoop& loop() { return loop_; }
+
+ private:
+  Verdict RunWith(LogPump& pump) {
+    absl::StatusOr<LogLayout> layout =
+        LogLayout::Make({.log_dir = settings_.log_dir,
+                         .run_id = settings_.core.attach.terms.run_id,
+                         .needs_files = NeedsFiles(settings_.streams)});
+    if (!layout.ok()) return Failed(layout.status(), kExitCannotCreate);
+    if (settings_.log_dir.empty() && !layout->kept_folder().empty()) {
+      pump.Say("muster: logs are in " + layout->kept_folder());
+    }
+    Verdict verdict = RunWith(pump, *layout);
+    if (!layout->private_folder().empty()) {
+      std::error_code ignored;  // the guardian has removed it, or will
+      std::filesystem::remove_all(layout->private_folder(), ignored);
+    }
+    return verdict;
+  }
+
+  Verdict RunWith(LogPump& pump, const LogLayout& layout) {
+    // The guardian's runner goes last: it waits until no worker is left.
+    std::unique_ptr<ProcessRunner> runner = parts_.make_runner(&loop_);
+    if (parts_.on_private_folder && !layout.private_folder().empty()) {
+      parts_.on_private_folder(layout.private_folder());
+    }
+    std::unique_ptr<rendezvous::RendezvousClient> client = parts_.make_client(&loop_);
+    absl::StatusOr<std::unique_ptr<WorkerService>> service =
+        WorkerService::Start(client.get(), &loop_, parts_.clock);
+    if (!service.ok()) return Failed(service.status(), kExitInternal);
+    return loop_.Run({.client = client.get(),
+                      .runner = runner.get(),
+                      .service = service->get(),
+                      .pump = &pump,
+                      .layout = &layout});
+  }
+
+  const AgentSettings settings_;
+  const AgentParts parts_;
+  AgentLoop loop_;
+};
+
+Agent::Agent(AgentSettings settings, AgentParts parts)
+    : work_(std::make_unique<Work>(std::move(settings), std::move(parts))) {}
+Agent::~Agent() = default;
+
+Verdict Agent::Run() { return work_->Run(); }
+void Agent::RequestStop(int signal) { work_->loop().RequestStop(signal); }
+void Agent::ForwardSignal(int signal) { work_->loop().ForwardSignal(signal); }
+
+}  // namespace muster::agent

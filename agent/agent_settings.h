@@ -1,0 +1,51 @@
+// What an agent is told at its start: what to run, with which environment, and where output goes. A
+// value, filled in by the launcher.
+#ifndef MUSTER_AGENT_AGENT_SETTINGS_H_
+#define MUSTER_AGENT_AGENT_SETTINGS_H_
+
+#include <string>
+#include <vector>
+
+#include "agent/core/agent_machine.h"
+
+namespace muster::agent {
+
+enum class PrefixMode { kAuto, kAlways, kNever };
+
+// Where one worker's streams go, as --redirects and --tee say (torchrun's values 0..3).
+struct StreamChoice {
+  // To a file instead of the console.
+  bool redirect_stdout = false;
+  bool redirect_stderr = false;
+  // To a file and the console.
+  bool tee_stdout = false;
+  bool tee_stderr = false;
+};
+
+struct AgentSettings {
+  // What to attach with, the endpoint for messages, time-outs. `core.attach.incarnation` and
+  // `candidate_port` are filled in by the agent.
+  AgentOptions core;
+
+  // argv of every worker; argv[0] is looked up on PATH unless it holds a slash.
+  std::vector<std::string> argv;
+  // What workers inherit, "NAME=value" each, byte for byte: usually the launcher's `environ`.
+  std::vector<std::string> environment;
+  // --role: ROLE_NAME, and the name in the output's prefix.
+  std::string role = "default";
+  // How the job is called in the failure summary: the program's name.
+  std::string program;
+
+  // --log-dir; empty: none. `<log_dir>/<run_id>_<random>/attempt_<n>/<local_rank>/...`
+  std::string log_dir;
+  // One for each local rank; missing ones are all-console.
+  std::vector<StreamChoice> streams;
+  PrefixMode prefix = PrefixMode::kAuto;
+  // Where the workers' output, our own lines and the failure summary go.
+  int stdout_fd = 1;
+  int stderr_fd = 2;
+};
+
+}  // namespace muster::agent
+
+#endif  // MUSTER_AGENT_AGENT_SETTINGS_H_

@@ -1,0 +1,311 @@
+// The whole agent with a real guardian and real workers; the test plays the rendezvous.
+#include "agent/agent.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "agent/guardian/guardian.h"
+#include "agent/process/guardian_runner.h"
+#include "gtest/gtest.h"
+#include "rendezvous/client/fake_rendezvous_client.h"
+
+namespace muster::agent {
+namespace {
+
+namespace fs = std::filesystem;
+using rendezvous::FakeRendezvousClient;
+
+constexpr int kShellWorkers = 2;
+
+// What the agent owns; the double behind it lives as long as the test.
+class SharedClient : public rendezvous::RendezvousClient {
+ public:
+  explicit SharedClient(FakeRendezvousClient* client) : client_(*client) {}
+  uint64_t Connect() override { return client_.Connect(); }
+  void Send(const AgentMessage& message) override { client_.Send(message); }
+  void Disconnect() override { client_.Disconnect(); }
+  void SetKey(const rendezvous::RoundScope& scope, const std::string& key, const std::string& value,
+              SetCallback done) override {
+    client_.SetKey(scope, key, value, std::move(done));
+  }
+  void GetKey(const rendezvous::RoundScope& scope, const std::string& key, Duration wait,
+              GetCallback done) override {
+    client_.GetKey(scope, key, wait, std::move(done));
+  }
+
+ private:
+  FakeRendezvousClient& client_;
+};
+
+class AgentTest : public testing::Test {
+ protected:
+  AgentTest() {
+    // Not by pid: sandboxes have pids of their own and share this folder.
+    char name[] = "/tmp/agent_test_XXXXXX";
+    folder_ = mkdtemp(name);
+    setenv("TMPDIR", folder_.c_str(), 1);
+    output_ = open((folder_ / "console").c_str(), O_CREAT | O_TRUNC | O_RDWR | O_APPEND, 0600);
+  }
+  ~AgentTest() override {
+    if (thread_.joinable()) {
+      agent_->RequestStop(SIGTERM);
+      agent_->RequestStop(SIGTERM);
+      thread_.join();
+    }
+    close(output_);
+    fs::remove_all(folder_);
+  }
+
+  AgentSettings ShellSettings(const std::string& script) const {
+    AgentSettings settings;
+    settings.core.attach.node_name = "n0";
+    settings.core.attach.address = "127.0.0.1";
+    settings.core.attach.worker_count = kShellWorkers;
+    settings.core.attach.terms.run_id = "a/job";
+    settings.core.endpoint = "127.0.0.1:1";
+    settings.core.shutdown_timeout = std::chrono::seconds(5);
+    settings.argv = {"sh", "-c", script};
+    settings.environment = {"PATH=/usr/bin:/bin"};
+    settings.program = "the program";
+    settings.stdout_fd = output_;
+    settings.stderr_fd = output_;
+    return settings;
+  }
+
+  void Start(AgentSettings settings) {
+    GuardianLink link = StartGuardian();
+    ASSERT_EQ(link.error, 0);
+    guardian_ = link.pid;
+    AgentParts parts;
+    parts.make_client = [this](rendezvous::SessionObserver* observer) {
+      std::unique_lock lock(mutex_);
+      client_ = std::make_unique<FakeRendezvousClient>(observer);
+      made_.notify_all();
+      return std::make_unique<SharedClient>(client_.get());
+    };
+    parts.make_runner = [link](ProcessObserver* observer) {
+      return std::make_unique<GuardianRunner>(link, observer);
+    };
+    agent_ = std::make_unique<Agent>(std::move(settings), std::move(parts));
+    thread_ = std::thread([this] { verdict_ = agent_->Run(); });
+  }
+
+  FakeRendezvousClient& client() {
+    std::unique_lock lock(mutex_);
+    made_.wait_for(lock, std::chrono::seconds(20), [this] { return client_ != nullptr; });
+    return *client_;
+  }
+
+  // The next message of this kind; heartbeats and others in between are skipped.
+  template <class Message>
+  std::optional<Message> Sent() {
+    while (std::optional<AgentMessage> message = client().NextSent(std::chrono::seconds(20))) {
+      if (auto* wanted = std::get_if<Message>(&*message)) return *wanted;
+    }
+    return std::nullopt;
+  }
+
+  void LetIn() {
+    std::optional<Attach> attach = Sent<Attach>();
+    ASSERT_TRUE(attach);
+    EXPECT_NE(attach->candidate_port, 0);
+    EXPECT_FALSE(attach->incarnation.IsNone());
+    client().Deliver(Attached{.lease = std::chrono::seconds(30)});
+  }
+
+  static StartRound PlaceIn(uint64_t round) {
+    StartRound place;
+    place.world.round = RoundId(round);
+    place.world.id.bytes.fill(static_cast<uint8_t>(round));
+    place.group_world_size = 1;
+    place.world_size = kShellWorkers;
+    place.master_address = "127.0.0.1";
+    place.master_port = 4711;
+    place.attempt = static_cast<int>(round) - 1;
+    return place;
+  }
+
+  void EndJob(const Verdict& verdict) { client().Deliver(JobEnded{verdict}); }
+
+  const Verdict& Result() {
+    thread_.join();
+    return verdict_;
+  }
+
+  std::string Console() const {
+    std::ifstream file(folder_ / "console");
+    std::stringstream text;
+    text << file.rdbuf();
+    return text.str();
+  }
+
+  fs::path folder_;
+  int output_ = -1;
+  pid_t guardian_ = -1;
+  std::mutex mutex_;
+  std::condition_variable made_;
+  std::unique_ptr<Agent> agent_;
+  // After the agent, which it reports to.
+  std::unique_ptr<FakeRendezvousClient> client_;
+  std::thread thread_;
+  Verdict verdict_;
+};
+
+Verdict Success() {
+  Verdict verdict;
+  verdict.succeeded = true;
+  return verdict;
+}
+
+TEST_F(AgentTest, RunsWorkersToTheirGoodEnd) {
+  Start(ShellSettings("echo rank $RANK of $WORLD_SIZE"));
+  LetIn();
+  client().Deliver(PlaceIn(1));
+  ASSERT_TRUE(Sent<NodeSucceeded>());
+  EndJob(Success());
+  EXPECT_TRUE(Result().succeeded);
+  EXPECT_NE(Console().find("[default0]:rank 0 of 2\n"), std::string::npos) << Console();
+  EXPECT_NE(Console().find("[default1]:rank 1 of 2\n"), std::string::npos) << Console();
+  // Nothing is left in the temporary folder but the console.
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1);
+}
+
+TEST_F(AgentTest, ReportsAFailureAndStartsAgain) {
+  Start(
+      ShellSettings("if [ $TORCHELASTIC_RESTART_COUNT = 1 ]; then exit 0; fi\n"
+                    "if [ $RANK = 1 ]; then echo oops >&2\n"
+                    "printf '{\"message\": {\"message\": \"why\"}}' > $TORCHELASTIC_ERROR_FILE\n"
+                    "exit 3; fi\n"
+                    "while :; do read line < /dev/zero; done"));
+  LetIn();
+  client().Deliver(PlaceIn(1));
+  std::optional<WorkerFailed> failed = Sent<WorkerFailed>();
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(failed->failure.rank, Rank(1));
+  EXPECT_EQ(failed->failure.exit, (WorkerExit{.code = 3}));
+  EXPECT_EQ(failed->failure.message, "why");
+  EXPECT_EQ(failed->failure.stderr_tail, "oops\n");
+  EXPECT_EQ(failed->failure.node_name, "n0");
+  client().Deliver(StopRound{.world = PlaceIn(1).world, .reason = "rank 1 failed"});
+  ASSERT_TRUE(Sent<StopDone>());
+  client().Deliver(PlaceIn(2));
+  std::optional<NodeSucceeded> succeeded = Sent<NodeSucceeded>();
+  ASSERT_TRUE(succeeded);
+  EXPECT_EQ(succeeded->world.round, RoundId(2));
+  EndJob(Success());
+  EXPECT_TRUE(Result().succeeded);
+}
+
+TEST_F(AgentTest, ShowsTheFailureThatEndedTheJob) {
+  Start(ShellSettings("kill -9 $$"));
+  LetIn();
+  client().Deliver(PlaceIn(1));
+  std::optional<WorkerFailed> failed = Sent<WorkerFailed>();
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(failed->failure.exit.signal, SIGKILL);
+  Verdict verdict;
+  verdict.exit_code = 137;
+  verdict.reason = "job a/job failed";
+  verdict.failures = {failed->failure};
+  EndJob(verdict);
+  EXPECT_EQ(Result().exit_code, 137);
+  std::string console = Console();
+  EXPECT_NE(console.find("the program FAILED\n"), std::string::npos) << console;
+  EXPECT_NE(console.find("Signal 9 (SIGKILL) received by PID"), std::string::npos) << console;
+  EXPECT_NE(console.find("\nmuster: job a/job failed\n"), std::string::npos) << console;
+}
+
+TEST_F(AgentTest, AProgramThatIsNotThereIsNoWorkersFailure) {
+  AgentSettings settings = ShellSettings("");
+  settings.argv = {"/no/such/program"};
+  Start(settings);
+  LetIn();
+  client().Deliver(PlaceIn(1));
+  std::optional<WorkerFailed> failed = Sent<WorkerFailed>();
+  ASSERT_TRUE(failed);
+  EXPECT_TRUE(failed->failure.failed_to_start);
+  EXPECT_EQ(failed->failure.exit.code, 127);
+  EXPECT_EQ(failed->failure.message,
+            "'/no/such/program' can't be executed: No such file or directory");
+}
+
+TEST_F(AgentTest, AUsersSignalReachesTheWorkersAndEndsTheAgent) {
+  Start(ShellSettings("trap 'echo got it; exit 0' INT; echo ready; while :; do sleep 0.01; done"));
+  LetIn();
+  client().Deliver(PlaceIn(1));
+  // The worker's first line proves that its trap is set.
+  for (int i = 0; i < 20'000 && Console().find("ready") == std::string::npos; ++i) {
+    std::this_thread::yield();
+  }
+  agent_->RequestStop(SIGINT);
+  std::optional<Leave> leave = Sent<Leave>();
+  ASSERT_TRUE(leave);
+  EXPECT_EQ(leave->reason, "stopped by SIGINT");
+  EXPECT_EQ(Result().exit_code, 130);
+  EXPECT_NE(Console().find("got it"), std::string::npos) << Console();
+}
+
+TEST_F(AgentTest, ASignalWhileItWaitsForOthersEndsItAtOnce) {
+  Start(ShellSettings("exit 0"));
+  LetIn();
+  agent_->RequestStop(SIGTERM);
+  EXPECT_EQ(Result().exit_code, 143);
+}
+
+TEST_F(AgentTest, ALogFolderThatCannotBeWrittenEndsItBeforeAnythingStarts) {
+  AgentSettings settings = ShellSettings("exit 0");
+  settings.log_dir = "/proc/nowhere";
+  Start(settings);
+  EXPECT_EQ(Result().exit_code, 73);
+  EXPECT_NE(Console().find("muster: the log folder /proc/nowhere can't be written"),
+            std::string::npos)
+      << Console();
+}
+
+TEST_F(AgentTest, RedirectedStreamsAreInTheAttemptsFolder) {
+  AgentSettings settings = ShellSettings("echo out; echo err >&2; exit 4");
+  settings.log_dir = folder_ / "logs";
+  settings.streams.assign(kShellWorkers, {.redirect_stdout = true, .tee_stderr = true});
+  Start(settings);
+  LetIn();
+  client().Deliver(PlaceIn(1));
+  std::optional<WorkerFailed> failed = Sent<WorkerFailed>();
+  ASSERT_TRUE(failed);
+  fs::path log = failed->failure.log_path;
+  EXPECT_EQ(log.filename(), "stderr.log");
+  EXPECT_EQ(log.parent_path().parent_path().filename(), "attempt_0");
+  EXPECT_TRUE(
+      log.parent_path().parent_path().parent_path().filename().string().starts_with("a_job_"));
+  EndJob(Verdict{});
+  Result();
+  EXPECT_EQ(fs::file_size(log), 4u);
+  EXPECT_EQ(fs::file_size(log.parent_path() / "stdout.log"), 4u);
+  EXPECT_EQ(Console().find("out\n"), std::string::npos) << Console();
+}
+
+TEST_F(AgentTest, LeavesWhenItsGuardianIsKilled) {
+  Start(ShellSettings("while :; do sleep 0.01; done"));
+  LetIn();
+  client().Deliver(PlaceIn(1));
+  client().Deliver(Notice{.text = "go on"});
+  kill(guardian_, SIGKILL);
+  ASSERT_TRUE(Sent<Leave>());
+  EXPECT_EQ(Result().exit_code, 70);
+}
+
+}  // namespace
+}  // namespace muster::agent

@@ -1,0 +1,119 @@
+// The rules behind AgentMachine (agent_machine.h says what they are for), in one class over three
+// sources by decision: contact with the rendezvous (agent_rules.cc), the round's workers
+// (agent_rules_round.cc), and the end (agent_rules_end.cc). Private to the machine.
+#ifndef MUSTER_AGENT_CORE_AGENT_RULES_H_
+#define MUSTER_AGENT_CORE_AGENT_RULES_H_
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agent/core/agent_machine.h"
+#include "agent/core/commit_requests.h"
+#include "agent/core/contact.h"
+#include "agent/core/stop_policy.h"
+#include "agent/core/worker_group.h"
+
+namespace muster::agent {
+
+class AgentRules {
+ public:
+  AgentRules(AgentOptions options, Incarnation incarnation, Instant started);
+
+  std::vector<AgentEffect> Step(const StepInput& input, const AgentEvent& event);
+  Instant NextWakeup() const;
+  Incarnation incarnation() const { return incarnation_; }
+  bool has_ended() const { return has_ended_; }
+
+ private:
+  // How the agent will end once its workers are gone.
+  struct Ending {
+    Verdict verdict;
+    // The rendezvous has to be told, if contact holds: Leave with the verdict's reason.
+    bool takes_leave = false;
+    // Nobody can take this node's place any more, so the lease binds no longer.
+    bool is_job_over = false;
+  };
+
+  void On(const RendezvousConnected&);
+  void On(const RendezvousDisconnected& event);
+  void On(const RendezvousSaid& event);
+  void On(const WorkerStarted& event);
+  void On(const WorkerEnded& event);
+  void On(const GroupGone& event);
+  void On(const WorkerReportedShard& event);
+  void On(const WorkerCommitted& event);
+  void On(const StopRequested& event);
+  void On(const GuardianLost& event);
+  void On(const TimePassed&) {}
+
+  void Said(const Attached& message);
+  void Said(const Refused& message);
+  void Said(const HeartbeatAck& message);
+  void Said(const Notice& message) { ShowLine(message.text); }
+  void Said(const StartRound& message);
+  void Said(const StopRound& message);
+  void Said(const SuccessNoted&) {}  // Attach.running.succeeded repeats it; nothing to keep.
+  void Said(const CommitGranted& message);
+  void Said(const CommitRefused& message);
+  void Said(const CommitNoted& message);
+  void Said(const JobEnded& message);
+
+  // Contact.
+  bool LeaseMatters() const;
+  void CheckLease();
+  void LoseContact(const std::string& why);
+  void CloseContact();
+  void ServeTimers();
+  void RepeatWhatIsOwed();
+
+  // The group.
+  void Spawn(const StartRound& place);
+  void StartWhatWaits();
+  void EndRound(Rank culprit, const std::string& reason);
+  void Stop(const StopPlan& plan);
+  bool IsLive(const World& world) const {
+    return group_ && group_->is_live() && group_->world() == world;
+  }
+  bool HasProcesses() const { return group_ && !group_->is_gone(); }
+  void Supersede(const std::string& why);
+
+  // The end.
+  void EndWith(Ending ending, const StopPlan& plan);
+  void FinishEnding();
+
+  void Answer(const std::vector<CommitRequests::Request>& requests, const std::string& refusal);
+  void Send(AgentMessage message) { Emit(SendToRendezvous{std::move(message)}); }
+  void ShowLine(const std::string& text, bool is_warning = false);
+  void Emit(AgentEffect effect) { effects_.push_back(std::move(effect)); }
+
+  const AgentOptions options_;
+  const StopTimes times_;
+  Incarnation incarnation_;
+  Contact contact_;
+  std::optional<WorkerGroup> group_;
+  // A round that starts as soon as the group before it is gone.
+  std::optional<StartRound> waiting_start_;
+  // A StopDone that no open stream could take yet.
+  std::optional<World> owed_stop_done_;
+  RoundId highest_round_;
+  // What was last heard of the job; a rendezvous that restarts learns it from us.
+  int restarts_charged_ = 0;
+  std::optional<Commit> last_commit_;
+  CommitRequests commits_;
+  std::optional<Ending> ending_;
+  Instant next_renewal_ = Instant::Never();
+  int user_stops_ = 0;
+  bool has_ended_ = false;
+  std::string why_missing_;
+  std::string last_shown_;
+  // Of the step under way.
+  Instant now_;
+  Incarnation fresh_incarnation_;
+  std::vector<AgentEffect> effects_;
+};
+
+}  // namespace muster::agent
+
+#endif  // MUSTER_AGENT_CORE_AGENT_RULES_H_

@@ -1,0 +1,77 @@
+#include <utility>
+
+#include "agent/core/agent_rules.h"
+#include "agent/core/own_verdict.h"
+
+namespace muster::agent {
+
+// ---- the end -------------------------------------------------------------------------------
+
+void AgentRules::Said(const JobEnded& message) {
+  EndWith({.verdict = message.verdict, .is_job_over = true},
+          PlanStop(StopCause::kJobEnding, times_));
+}
+
+void AgentRules::On(const StopRequested& event) {
+  ++user_stops_;
+  StopPlan plan = PlanUserStop(event.signal, user_stops_ > 1, times_);
+  if (ending_) {
+    if (HasProcesses()) Stop(plan);
+    return;
+  }
+  Verdict verdict = VerdictOfUserStop(event.signal);
+  if (HasProcesses()) {
+    ShowLine(verdict.reason + ": stopping the workers; a second signal kills them");
+  }
+  EndWith({.verdict = std::move(verdict), .takes_leave = true}, plan);
+}
+
+void AgentRules::On(const GuardianLost& event) {
+  if (group_) {
+    group_->Gone();
+    EndRound(Rank(-1), "the guardian of this node ended");
+  }
+  if (!ending_) {
+    Verdict verdict = VerdictOfLostGuardian(options_.attach.node_name, event.why);
+    ending_ = Ending{.verdict = std::move(verdict), .takes_leave = true};
+  }
+  FinishEnding();
+}
+
+void AgentRules::EndWith(Ending ending, const StopPlan& plan) {
+  if (!ending_) {
+    ending_ = std::move(ending);
+  } else if (ending.is_job_over) {
+    ending_->is_job_over = true;
+  }
+  waiting_start_.reset();
+  if (!HasProcesses()) {
+    if (group_) EndRound(Rank(-1), ending_->verdict.reason);
+    FinishEnding();
+    return;
+  }
+  // Workers that a user stops may still want to agree on a last checkpoint; all others must not
+  // wait.
+  if (ending_->takes_leave) {
+    group_->MakeOver();
+  } else if (!group_->has_succeeded()) {
+    EndRound(Rank(-1),
+             ending_->verdict.reason.empty() ? "the job is over" : ending_->verdict.reason);
+  }
+  Stop(plan);
+  if (ending_->is_job_over && next_renewal_.IsNever()) next_renewal_ = now_;
+  // Without contact there is nobody to take leave of.
+  bool can_say_goodbye = contact_.is_attached() || contact_.state() == Contact::State::kAttaching;
+  if (!can_say_goodbye) CloseContact();
+}
+
+void AgentRules::FinishEnding() {
+  if (ending_->takes_leave && contact_.is_attached()) {
+    Send(Leave{.reason = ending_->verdict.reason});
+  }
+  CloseContact();
+  has_ended_ = true;
+  Emit(End{.verdict = ending_->verdict});
+}
+
+}  // namespace muster::agent

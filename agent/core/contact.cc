@@ -1,0 +1,129 @@
+#include "agent/core/contact.h"
+
+#include <algorithm>
+
+namespace muster::agent {
+namespace {
+
+// The rendezvous' lease ends this much later than ours (DESIGN: 0.5 s); less for very short leases.
+constexpr Duration kMargin = std::chrono::milliseconds(500);
+// An open stream on which nobody answers Attach this long is dropped. A rendezvous that 10,000
+// agents reach at once answers within a few seconds.
+constexpr Duration kAttachPatience = std::chrono::seconds(10);
+// Heartbeats whose acknowledgement may still come. At lease/3 the deadline passes after three.
+constexpr size_t kMostUnacknowledged = 16;
+constexpr Duration kDefaultLease = std::chrono::seconds(3);
+
+}  // namespace
+
+Duration Contact::Lease::Margin() const {
+  return std::min(kMargin, (IsZero() ? kDefaultLease : length) / 4);
+}
+
+Duration Contact::Lease::Usable() const {
+  return (IsZero() ? kDefaultLease : length) - Margin();
+}
+
+Contact::Contact(Options options, Instant started)
+    : options_(options),
+      backoff_(Backoff::Options{.jitter_seed = options.jitter_seed}),
+      missing_since_(started) {}
+
+void Contact::Opened(Instant now) {
+  state_ = State::kAttaching;
+  attach_sent_ = now;
+}
+
+void Contact::Attached(Instant now, Duration lease, Duration reconnect_timeout) {
+  state_ = State::kAttached;
+  lease_.length = lease > Duration(0) ? lease : kDefaultLease;
+  if (reconnect_timeout > Duration(0)) options_.reconnect_timeout = reconnect_timeout;
+  Instant proven = attach_sent_ + lease_.Usable();
+  if (deadline_.IsNever() || proven > deadline_) deadline_ = proven;
+  // Counted from the sending, as the lease is: a slow answer has used up some of it.
+  next_heartbeat_ = std::max(now, attach_sent_ + renewal_interval());
+  unacknowledged_.clear();
+  backoff_.Reset();
+  first_try_is_left_ = true;
+}
+
+void Contact::Lost(Instant now) {
+  if (state_ == State::kAttached) missing_since_ = now;
+  state_ = State::kPausing;
+  unacknowledged_.clear();
+  next_heartbeat_ = Instant::Never();
+  ScheduleTry(now);
+}
+
+void Contact::Closed(Instant now) {
+  if (state_ == State::kAttached) missing_since_ = now;
+  state_ = State::kClosed;
+  unacknowledged_.clear();
+  next_heartbeat_ = Instant::Never();
+  next_try_ = Instant::Never();
+}
+
+void Contact::Reopen(Instant now) {
+  state_ = State::kPausing;
+  ScheduleTry(now);
+}
+
+void Contact::ScheduleTry(Instant now) {
+  next_try_ = first_try_is_left_ && was_ever_attached() ? now : now + backoff_.Next();
+  first_try_is_left_ = false;
+}
+
+bool Contact::TakeRetry(Instant now) {
+  if (state_ != State::kPausing || now < next_try_) return false;
+  state_ = State::kConnecting;
+  next_try_ = Instant::Never();
+  return true;
+}
+
+std::optional<uint64_t> Contact::TakeHeartbeat(Instant now) {
+  if (state_ != State::kAttached || now < next_heartbeat_) return std::nullopt;
+  next_heartbeat_ = now + renewal_interval();
+  if (unacknowledged_.size() == kMostUnacknowledged) unacknowledged_.pop_front();
+  unacknowledged_.push_back({.sequence = ++last_sequence_, .at = now});
+  return last_sequence_;
+}
+
+bool Contact::Acknowledged(uint64_t sequence) {
+  if (state_ != State::kAttached) return false;
+  bool moved = false;
+  while (!unacknowledged_.empty() && unacknowledged_.front().sequence <= sequence) {
+    // A number that was never sent acknowledges nothing.
+    if (sequence > last_sequence_) return false;
+    deadline_ = std::max(deadline_, unacknowledged_.front().at + lease_.Usable());
+    moved = true;
+    unacknowledged_.pop_front();
+  }
+  return moved;
+}
+
+bool Contact::IsUnanswered(Instant now) const {
+  return state_ == State::kAttaching && now >= attach_sent_ + kAttachPatience;
+}
+
+Duration Contact::patience() const {
+  return was_ever_attached() ? options_.reconnect_timeout : options_.join_timeout;
+}
+
+Instant Contact::gives_up_at() const {
+  bool is_waiting_for_nobody = state_ == State::kAttached || state_ == State::kClosed;
+  return is_waiting_for_nobody ? Instant::Never() : missing_since_ + patience();
+}
+
+Duration Contact::renewal_interval() const {
+  return (lease_.IsZero() ? kDefaultLease : lease_.length) / 3;
+}
+
+Instant Contact::DeadlineIfHeld(Instant now) const { return now + lease_.Usable(); }
+
+Instant Contact::NextWakeup() const {
+  Instant next = std::min(gives_up_at(), std::min(next_try_, next_heartbeat_));
+  if (state_ == State::kAttaching) next = std::min(next, attach_sent_ + kAttachPatience);
+  return next;
+}
+
+}  // namespace muster::agent

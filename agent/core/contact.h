@@ -1,0 +1,111 @@
+// Whether this agent is in contact with its rendezvous, and what that needs next: the heartbeats,
+// the lease deadline that follows from acknowledged ones, the tries to reach it again, and when to
+// give up. A value with time as an argument; owned by the agent's machine; not thread-safe.
+//
+// The deadline is counted from when an acknowledged message was *sent*, less a margin: the
+// rendezvous counts from receipt, which is later, so this side always stops first.
+#ifndef MUSTER_AGENT_CORE_CONTACT_H_
+#define MUSTER_AGENT_CORE_CONTACT_H_
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+
+#include "base/backoff.h"
+#include "base/instant.h"
+
+namespace muster::agent {
+
+class Contact {
+ public:
+  struct Options {
+    // Until the first Attached.
+    Duration join_timeout{0};
+    // After that; the rendezvous' own figure replaces it.
+    Duration reconnect_timeout{0};
+    // Differs between agents.
+    uint64_t jitter_seed = 0;
+  };
+
+  enum class State {
+    kConnecting,  // a stream is being opened
+    kAttaching,   // Attach was sent
+    kAttached,
+    kPausing,  // until the next try
+    kClosed,   // by us, for good or until Reopen()
+  };
+
+  Contact(Options options, Instant started);
+
+  State state() const { return state_; }
+  bool is_attached() const { return state_ == State::kAttached; }
+  bool was_ever_attached() const { return !lease_.IsZero(); }
+
+  // The stream is open and Attach is being sent.
+  void Opened(Instant now);
+  void Attached(Instant now, Duration lease, Duration reconnect_timeout);
+  // The stream broke, or is given up on.
+  void Lost(Instant now);
+  // We closed the stream.
+  void Closed(Instant now);
+  // After Closed(): a try is due at once, or after a pause if there were tries since Attached().
+  void Reopen(Instant now);
+
+  // True once for each try that is due: Connect now.
+  bool TakeRetry(Instant now);
+  // The sequence number of a heartbeat to send now, if one is due.
+  std::optional<uint64_t> TakeHeartbeat(Instant now);
+  // True if it moved the deadline.
+  bool Acknowledged(uint64_t sequence);
+
+  // Our workers must not live past this without a new acknowledgement. Never() before the first.
+  Instant deadline() const { return deadline_; }
+  // The guardian's, for an agent that is frozen: between ours and the lease's end. At ours it would
+  // race with us, and kill workers of an agent that has just reached the rendezvous again.
+  Instant guardian_deadline() const { return deadline_ + lease_.Margin() / 2; }
+  bool LeaseIsOver(Instant now) const { return now >= deadline_; }
+  // An Attach that nobody answers; the stream should be given up on.
+  bool IsUnanswered(Instant now) const;
+  // When to give up for good; Never() while attached or closed.
+  Instant gives_up_at() const;
+  // How long contact has been missing at most before giving up.
+  Duration patience() const;
+  // How often the deadline has to be renewed, lease/3; a default before the first Attached.
+  Duration renewal_interval() const;
+  // For an agent whose job is over: what the deadline would be if contact held.
+  Instant DeadlineIfHeld(Instant now) const;
+
+  Instant NextWakeup() const;
+
+ private:
+  struct Lease {
+    Duration length{0};
+    bool IsZero() const { return length == Duration(0); }
+    Duration Margin() const;
+    Duration Usable() const;
+  };
+  struct Sent {
+    uint64_t sequence;
+    Instant at;
+  };
+
+  void ScheduleTry(Instant now);
+
+  Options options_;
+  Backoff backoff_;
+  State state_ = State::kConnecting;
+  Lease lease_;
+  // Since when contact is missing; the start, until the first Attached.
+  Instant missing_since_;
+  Instant deadline_ = Instant::Never();
+  Instant attach_sent_;
+  Instant next_try_ = Instant::Never();
+  Instant next_heartbeat_ = Instant::Never();
+  bool first_try_is_left_ = true;
+  uint64_t last_sequence_ = 0;
+  std::deque<Sent> unacknowledged_;
+};
+
+}  // namespace muster::agent
+
+#endif  // MUSTER_AGENT_CORE_CONTACT_H_

@@ -1,0 +1,106 @@
+#include "agent/core/contact.h"
+
+#include "gtest/gtest.h"
+
+namespace muster::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+Instant At(int64_t ms) { return Instant(milliseconds(ms)); }
+
+Contact NewContact() {
+  return Contact({.join_timeout = seconds(600), .reconnect_timeout = seconds(60)}, At(0));
+}
+
+Contact AttachedContact(Duration lease = seconds(3)) {
+  Contact contact = NewContact();
+  contact.Opened(At(10));
+  contact.Attached(At(20), lease, Duration(0));
+  return contact;
+}
+
+TEST(Contact, TheDeadlineCountsFromTheSendingOfWhatWasAcknowledged) {
+  Contact contact = AttachedContact();
+  EXPECT_EQ(contact.deadline(), At(10 + 2500));
+  ASSERT_EQ(contact.TakeHeartbeat(At(1020)), 1u);
+  ASSERT_EQ(contact.TakeHeartbeat(At(2020)), 2u);
+  EXPECT_TRUE(contact.Acknowledged(1));
+  EXPECT_EQ(contact.deadline(), At(1020 + 2500));
+  EXPECT_FALSE(contact.LeaseIsOver(At(3519)));
+  EXPECT_TRUE(contact.LeaseIsOver(At(3520)));
+}
+
+TEST(Contact, OneAcknowledgementStandsForThoseBefore) {
+  Contact contact = AttachedContact();
+  contact.TakeHeartbeat(At(1020));
+  contact.TakeHeartbeat(At(2020));
+  EXPECT_TRUE(contact.Acknowledged(2));
+  EXPECT_EQ(contact.deadline(), At(2020 + 2500));
+  EXPECT_FALSE(contact.Acknowledged(1));
+}
+
+TEST(Contact, NumbersThatWereNeverSentAcknowledgeNothing) {
+  Contact contact = AttachedContact();
+  contact.TakeHeartbeat(At(1020));
+  EXPECT_FALSE(contact.Acknowledged(2));
+  EXPECT_EQ(contact.deadline(), At(2510));
+}
+
+TEST(Contact, AShortLeaseKeepsThreeQuarters) {
+  EXPECT_EQ(AttachedContact(seconds(1)).deadline(), At(10 + 750));
+}
+
+TEST(Contact, AHeartbeatIsDueEveryThirdOfTheLease) {
+  Contact contact = AttachedContact();
+  EXPECT_FALSE(contact.TakeHeartbeat(At(1019)));
+  EXPECT_TRUE(contact.TakeHeartbeat(At(1020)));
+  EXPECT_FALSE(contact.TakeHeartbeat(At(1021)));
+  EXPECT_EQ(contact.NextWakeup(), At(2020));
+}
+
+TEST(Contact, TriesAtOnceAfterALossThenBacksOff) {
+  Contact contact = AttachedContact();
+  contact.Lost(At(100));
+  EXPECT_TRUE(contact.TakeRetry(At(100)));
+  contact.Lost(At(101));
+  EXPECT_FALSE(contact.TakeRetry(At(101)));
+  EXPECT_TRUE(contact.TakeRetry(At(151)));
+  for (int i = 0; i < 10; ++i) contact.Lost(At(200));
+  EXPECT_FALSE(contact.TakeRetry(At(200 + 180)));
+  EXPECT_TRUE(contact.TakeRetry(At(200 + 250)));
+}
+
+TEST(Contact, BeforeTheFirstContactItBacksOffFromTheStart) {
+  Contact contact = NewContact();
+  contact.Lost(At(0));
+  EXPECT_FALSE(contact.TakeRetry(At(30)));
+  EXPECT_TRUE(contact.TakeRetry(At(50)));
+}
+
+TEST(Contact, PatienceIsTheJoinTimeoutFirstAndTheReconnectTimeoutLater) {
+  Contact contact = NewContact();
+  EXPECT_EQ(contact.gives_up_at(), At(600'000));
+  contact.Opened(At(10));
+  contact.Attached(At(20), seconds(3), seconds(40));
+  EXPECT_TRUE(contact.gives_up_at().IsNever());
+  contact.Lost(At(1000));
+  EXPECT_EQ(contact.gives_up_at(), At(41'000));
+  // A stream that opens without an answer is no contact.
+  contact.Opened(At(2000));
+  contact.Lost(At(3000));
+  EXPECT_EQ(contact.gives_up_at(), At(41'000));
+}
+
+TEST(Contact, NothingIsDueWhileClosed) {
+  Contact contact = AttachedContact();
+  contact.Closed(At(100));
+  EXPECT_TRUE(contact.NextWakeup().IsNever());
+  EXPECT_FALSE(contact.TakeRetry(At(5000)));
+  contact.Reopen(At(5000));
+  EXPECT_TRUE(contact.TakeRetry(At(5000)));
+}
+
+}  // namespace
+}  // namespace muster::agent

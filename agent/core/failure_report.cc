@@ -1,0 +1,119 @@
+#include "agent/core/failure_report.h"
+
+#include <algorithm>
+#include <ctime>
+#include <string_view>
+#include <vector>
+
+#include "agent/core/signal_name.h"
+
+namespace muster::agent {
+namespace {
+
+constexpr size_t kMinWidth = 60;
+constexpr size_t kMaxWidth = 100;
+// Followers named in full; a job of thousands of ranks has as many.
+constexpr size_t kMostOthers = 16;
+constexpr char kHowToTrace[] =
+    "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html";
+
+std::string TimeText(int64_t wall_time_s) {
+  auto time = static_cast<time_t>(wall_time_s);
+  tm local{};
+  localtime_r(&time, &local);
+  char text[64];
+  size_t size = strftime(text, sizeof text, "%Y-%m-%d_%H:%M:%S", &local);
+  return std::string(text, size);
+}
+
+// Each line of `text` after `indent`.
+std::string Indented(std::string_view text, std::string_view indent) {
+  std::string out;
+  while (!text.empty()) {
+    size_t end = text.find('\n');
+    if (!out.empty()) out += '\n';
+    out += indent;
+    out += text.substr(0, end);
+    text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+  }
+  return out;
+}
+
+std::string Traceback(const WorkerFailure& f) {
+  // Lines after the first stand under the first.
+  if (!f.message.empty()) return Indented(f.message, "  ").substr(2);
+  if (f.exit.signal != 0) {
+    return "Signal " + std::to_string(f.exit.signal) + " (" + SignalName(f.exit.signal) +
+           ") received by PID " + std::to_string(f.pid) +
+           (f.exit.dumped_core ? " (core dumped)" : "");
+  }
+  return kHowToTrace;
+}
+
+std::string Block(size_t index, const WorkerFailure& f, bool is_root) {
+  // As Python's Popen.returncode, and so torchrun, has it: minus the signal.
+  int code = f.exit.signal != 0 ? -f.exit.signal : f.exit.code;
+  std::string text = "[" + std::to_string(index) + "]:\n";
+  text += "  time      : " + TimeText(f.wall_time_s) + "\n";
+  text += "  host      : " + f.node_name + "\n";
+  text += "  rank      : " + std::to_string(f.rank.value) +
+          " (local_rank: " + std::to_string(f.local_rank.value) + ")\n";
+  text += "  exitcode  : " + std::to_string(code) + " (pid: " + std::to_string(f.pid) + ")\n";
+  text += "  error_file: " + (f.error_file.empty() ? std::string("<N/A>") : f.error_file) + "\n";
+  text += "  traceback : " + Traceback(f);
+  if (!f.log_path.empty()) text += "\n  log       : " + f.log_path;
+  if (is_root && !f.stderr_tail.empty()) {
+    text += "\n  last lines of stderr:\n" + Indented(f.stderr_tail, "    ");
+  }
+  return text;
+}
+
+size_t LongestLine(std::string_view text) {
+  size_t longest = 0;
+  while (!text.empty()) {
+    size_t end = std::min(text.find('\n'), text.size());
+    longest = std::max(longest, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return longest;
+}
+
+}  // namespace
+
+std::string FailureReport(const std::string& program, const Verdict& verdict) {
+  if (verdict.failures.empty()) return "";
+  std::string title = program + " FAILED";
+  std::string root = Block(0, verdict.failures.front(), /*is_root=*/true);
+  std::string others;
+  for (size_t i = 1; i < verdict.failures.size(); ++i) {
+    if (!others.empty()) others += '\n';
+    if (i > kMostOthers) {
+      others += "  ... and " + std::to_string(verdict.failures.size() - i) + " more";
+      break;
+    }
+    others += Block(i, verdict.failures[i], /*is_root=*/false);
+  }
+  if (others.empty()) others = "  <NO_OTHER_FAILURES>";
+
+  size_t longest = std::max({LongestLine(title), LongestLine(root), LongestLine(others)});
+  size_t width = std::clamp(longest, kMinWidth, kMaxWidth);
+  std::string border(width, '=');
+  std::string section(width, '-');
+  return border + "\n" + title + "\n" + section + "\nFailures:\n" + others + "\n" + section +
+         "\nRoot Cause (first observed failure):\n" + root + "\n" + border;
+}
+
+std::string FailureLine(const WorkerFailure& failure) {
+  std::string who = "rank " + std::to_string(failure.rank.value) + " (local rank " +
+                    std::to_string(failure.local_rank.value);
+  if (failure.pid > 0) who += ", pid " + std::to_string(failure.pid);
+  who += ", node " + failure.node_name + ")";
+  if (failure.failed_to_start) return who + " could not be started: " + failure.message;
+  if (failure.exit.signal == 0) {
+    return who + " exited with code " + std::to_string(failure.exit.code);
+  }
+  return who + " was ended by signal " + std::to_string(failure.exit.signal) + " (" +
+         SignalName(failure.exit.signal) + ")" + (failure.exit.dumped_core ? ", core dumped" : "");
+}
+
+}  // namespace muster::agent

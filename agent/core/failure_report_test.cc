@@ -1,0 +1,121 @@
+#include "agent/core/failure_report.h"
+
+#include <cstdlib>
+#include <string>
+
+#include "agent/core/signal_name.h"
+#include "gtest/gtest.h"
+
+namespace muster::agent {
+namespace {
+
+WorkerFailure Failure(int rank, WorkerExit exit) {
+  WorkerFailure failure;
+  failure.rank = Rank(rank);
+  failure.local_rank = LocalRank(rank % 2);
+  failure.node_name = "n1";
+  failure.pid = 1000 + rank;
+  failure.exit = exit;
+  failure.wall_time_s = 1700000000;
+  return failure;
+}
+
+class FailureReportTest : public testing::Test {
+ protected:
+  FailureReportTest() {
+    setenv("TZ", "UTC", 1);
+    tzset();
+  }
+};
+
+TEST_F(FailureReportTest, HasTorchrunsLayout) {
+  Verdict verdict;
+  verdict.failures = {Failure(3, {.code = 2})};
+  EXPECT_EQ(
+      FailureReport("train.py", verdict),
+      R"(==========================================================================================
+train.py FAILED
+------------------------------------------------------------------------------------------
+Failures:
+  <NO_OTHER_FAILURES>
+------------------------------------------------------------------------------------------
+Root Cause (first observed failure):
+[0]:
+  time      : 2023-11-14_22:13:20
+  host      : n1
+  rank      : 3 (local_rank: 1)
+  exitcode  : 2 (pid: 1003)
+  error_file: <N/A>
+  traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html
+==========================================================================================)");
+}
+
+TEST_F(FailureReportTest, NamesSignalsFollowersLogAndLastLines) {
+  Verdict verdict;
+  WorkerFailure root = Failure(0, {.signal = 9});
+  root.log_path = "/logs/0/stderr.log";
+  root.stderr_tail = "almost done\noops\n";
+  WorkerFailure follower = Failure(1, {.code = 1});
+  follower.error_file = "/logs/1/error.json";
+  follower.message = "Traceback:\n  peer lost";
+  verdict.failures = {root, follower};
+  std::string report = FailureReport("a.out", verdict);
+  EXPECT_NE(report.find("  exitcode  : -9 (pid: 1000)\n"), std::string::npos);
+  EXPECT_NE(report.find("  traceback : Signal 9 (SIGKILL) received by PID 1000\n"
+                        "  log       : /logs/0/stderr.log\n"
+                        "  last lines of stderr:\n"
+                        "    almost done\n"
+                        "    oops\n"),
+            std::string::npos)
+      << report;
+  EXPECT_NE(report.find("Failures:\n[1]:\n"), std::string::npos);
+  EXPECT_NE(report.find("  error_file: /logs/1/error.json\n"
+                        "  traceback : Traceback:\n"
+                        "    peer lost\n"),
+            std::string::npos)
+      << report;
+}
+
+TEST_F(FailureReportTest, ManyFollowersAreCounted) {
+  Verdict verdict;
+  for (int i = 0; i < 40; ++i) verdict.failures.push_back(Failure(i, {.code = 1}));
+  std::string report = FailureReport("a.out", verdict);
+  EXPECT_NE(report.find("[16]:"), std::string::npos);
+  EXPECT_EQ(report.find("[17]:"), std::string::npos);
+  EXPECT_NE(report.find("  ... and 23 more\n"), std::string::npos);
+}
+
+TEST_F(FailureReportTest, IsEmptyWhereNoWorkerIsTheCause) {
+  Verdict verdict;
+  verdict.reason = "the rendezvous can't be reached";
+  EXPECT_EQ(FailureReport("a.out", verdict), "");
+}
+
+TEST(FailureLine, SaysHowAWorkerEnded) {
+  EXPECT_EQ(FailureLine(Failure(3, {.code = 2})),
+            "rank 3 (local rank 1, pid 1003, node n1) exited with code 2");
+  EXPECT_EQ(
+      FailureLine(Failure(2, {.signal = 11, .dumped_core = true})),
+      "rank 2 (local rank 0, pid 1002, node n1) was ended by signal 11 (SIGSEGV), core dumped");
+  WorkerFailure never = Failure(0, {.code = 127});
+  never.pid = 0;
+  never.failed_to_start = true;
+  never.message = "'nope' can't be executed: No such file or directory";
+  EXPECT_EQ(
+      FailureLine(never),
+      "rank 0 (local rank 0, node n1) could not be started: 'nope' can't be executed: No such "
+      "file or directory");
+}
+
+TEST(SignalName, NamesWhatHasAName) {
+  EXPECT_EQ(SignalName(9), "SIGKILL");
+  EXPECT_EQ(SignalName(15), "SIGTERM");
+  EXPECT_EQ(SignalName(31), "SIGSYS");
+  EXPECT_EQ(SignalName(34), "SIGRTMIN");
+  EXPECT_EQ(SignalName(40), "SIGRTMIN+6");
+  EXPECT_EQ(SignalName(99), "signal 99");
+  EXPECT_EQ(SignalName(0), "signal 0");
+}
+
+}  // namespace
+}  // namespace muster::agent

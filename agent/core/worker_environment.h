@@ -1,0 +1,37 @@
+// The environment of one worker: what it inherits, byte for byte, with torchrun's variables and
+// ours (base/env.h) in place of any that an outer launcher left. Pure functions.
+#ifndef MUSTER_AGENT_CORE_WORKER_ENVIRONMENT_H_
+#define MUSTER_AGENT_CORE_WORKER_ENVIRONMENT_H_
+
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/session_messages.h"
+
+namespace muster::agent {
+
+// What is the same for all workers of a node in one round.
+struct WorkerSurroundings {
+  std::string run_id;
+  std::string role;
+  int worker_count = 1;
+  int max_restarts = 0;
+  Incarnation incarnation;
+  // Name of the agent's abstract socket, without the leading NUL byte.
+  std::string agent_socket;
+  // "NAME=value" each; kept as they are, also entries that are no assignment.
+  std::vector<std::string> inherited;
+};
+
+// "<incarnation>/<round>/<local rank>": the value of MUSTER_WORKER_ID.
+std::string WorkerIdOf(const Incarnation& incarnation, RoundId round, LocalRank local_rank);
+
+// `error_file` is the path of the worker's error file; empty: it shall write none.
+std::vector<std::string> WorkerEnvironment(const StartRound& place, LocalRank local_rank,
+                                           const std::string& error_file,
+                                           const WorkerSurroundings& surroundings);
+
+}  // namespace muster::agent
+
+#endif  // MUSTER_AGENT_CORE_WORKER_ENVIRONMENT_H_

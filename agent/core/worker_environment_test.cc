@@ -1,0 +1,126 @@
+#include "agent/core/worker_environment.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace muster::agent {
+namespace {
+
+StartRound Place() {
+  StartRound place;
+  place.world.round = RoundId(4);
+  place.world.id.bytes.fill(0xab);
+  place.group_rank = GroupRank(1);
+  place.group_world_size = 3;
+  place.first_rank = Rank(2);
+  place.world_size = 6;
+  place.master_address = "10.0.0.1";
+  place.master_port = 4711;
+  place.attempt = 3;
+  place.restarts_charged = 2;
+  return place;
+}
+
+WorkerSurroundings Surroundings(std::vector<std::string> inherited = {}) {
+  WorkerSurroundings s;
+  s.run_id = "job 7";
+  s.role = "trainer";
+  s.worker_count = 2;
+  s.max_restarts = 5;
+  s.incarnation.bytes.fill(0x11);
+  s.agent_socket = "muster-x";
+  s.inherited = std::move(inherited);
+  return s;
+}
+
+bool Has(const std::vector<std::string>& environment, const std::string& entry) {
+  return std::find(environment.begin(), environment.end(), entry) != environment.end();
+}
+
+int64_t CountOf(const std::vector<std::string>& environment, const std::string& name) {
+  return std::count_if(environment.begin(), environment.end(),
+                       [&](const std::string& e) { return e.starts_with(name + "="); });
+}
+
+TEST(WorkerEnvironment, HoldsTorchrunsVariablesAndOurs) {
+  std::vector<std::string> environment =
+      WorkerEnvironment(Place(), LocalRank(1), "/tmp/e.json", Surroundings());
+  std::vector<std::string> expected = {
+      "LOCAL_RANK=1",
+      "RANK=3",
+      "GROUP_RANK=1",
+      "ROLE_RANK=3",
+      "ROLE_NAME=trainer",
+      "LOCAL_WORLD_SIZE=2",
+      "WORLD_SIZE=6",
+      "GROUP_WORLD_SIZE=3",
+      "ROLE_WORLD_SIZE=6",
+      "MASTER_ADDR=10.0.0.1",
+      "MASTER_PORT=4711",
+      "TORCHELASTIC_RESTART_COUNT=3",
+      "TORCHELASTIC_MAX_RESTARTS=5",
+      "TORCHELASTIC_RUN_ID=job 7",
+      "TORCHELASTIC_USE_AGENT_STORE=False",
+      "TORCHELASTIC_ERROR_FILE=/tmp/e.json",
+      "MUSTER_AGENT_SOCKET=muster-x",
+      "MUSTER_WORKER_ID=11111111111111111111111111111111/4/1",
+      "MUSTER_ROUND=4",
+      "MUSTER_WORLD_ID=abababababababababababababababab",
+      "MUSTER_RESTARTS_CHARGED=2",
+      "OMP_NUM_THREADS=1",
+      "TORCH_NCCL_ASYNC_ERROR_HANDLING=1",
+  };
+  EXPECT_EQ(environment, expected);
+}
+
+TEST(WorkerEnvironment, KeepsWhatIsInheritedByteForByte) {
+  std::vector<std::string> odd = {"A=1",        "EMPTY=", "no assignment", "B=x=y=z",
+                                  "C=\xff\n\t", "=weird", "RANKING=2"};
+  std::vector<std::string> environment =
+      WorkerEnvironment(Place(), LocalRank(0), "", Surroundings(odd));
+  ASSERT_GE(environment.size(), odd.size());
+  EXPECT_TRUE(std::equal(odd.begin(), odd.end(), environment.begin()));
+}
+
+TEST(WorkerEnvironment, ReplacesWhatAnOuterLauncherLeft) {
+  std::vector<std::string> environment =
+      WorkerEnvironment(Place(), LocalRank(0), "",
+                        Surroundings({"RANK=77", "RANK=78", "TORCHELASTIC_RUN_ID=outer",
+                                      "MUSTER_RESUME_STEP=5", "MUSTER_RESUME_DIR=/old"}));
+  EXPECT_EQ(CountOf(environment, "RANK"), 1);
+  EXPECT_TRUE(Has(environment, "RANK=2"));
+  EXPECT_TRUE(Has(environment, "TORCHELASTIC_RUN_ID=job 7"));
+  EXPECT_EQ(CountOf(environment, "MUSTER_RESUME_STEP"), 0);
+  EXPECT_EQ(CountOf(environment, "MUSTER_RESUME_DIR"), 0);
+}
+
+TEST(WorkerEnvironment, SetsThreadsOnlyForSeveralWorkersAndIfUnset) {
+  WorkerSurroundings one = Surroundings();
+  one.worker_count = 1;
+  EXPECT_EQ(CountOf(WorkerEnvironment(Place(), LocalRank(0), "", one), "OMP_NUM_THREADS"), 0);
+  std::vector<std::string> given =
+      WorkerEnvironment(Place(), LocalRank(0), "", Surroundings({"OMP_NUM_THREADS=8"}));
+  EXPECT_EQ(CountOf(given, "OMP_NUM_THREADS"), 1);
+  EXPECT_TRUE(Has(given, "OMP_NUM_THREADS=8"));
+}
+
+TEST(WorkerEnvironment, KeepsTheUsersChoiceOfErrorHandling) {
+  std::vector<std::string> given = WorkerEnvironment(
+      Place(), LocalRank(0), "", Surroundings({"TORCH_NCCL_ASYNC_ERROR_HANDLING=0"}));
+  EXPECT_TRUE(Has(given, "TORCH_NCCL_ASYNC_ERROR_HANDLING=0"));
+  EXPECT_EQ(CountOf(given, "TORCH_NCCL_ASYNC_ERROR_HANDLING"), 1);
+}
+
+TEST(WorkerEnvironment, NamesTheCheckpointToResumeFrom) {
+  StartRound place = Place();
+  place.resume = Commit{.step = 400, .directory = "/c/step-400"};
+  std::vector<std::string> environment = WorkerEnvironment(place, LocalRank(0), "", Surroundings());
+  EXPECT_TRUE(Has(environment, "MUSTER_RESUME_STEP=400"));
+  EXPECT_TRUE(Has(environment, "MUSTER_RESUME_DIR=/c/step-400"));
+}
+
+}  // namespace
+}  // namespace muster::agent

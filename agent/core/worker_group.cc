@@ -1,0 +1,81 @@
+#include "agent/core/worker_group.h"
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+namespace muster::agent {
+
+WorkerGroup::WorkerGroup(StartRound place, int worker_count)
+    : place_(std::move(place)), states_(static_cast<size_t>(worker_count), State::kStarting) {}
+
+void WorkerGroup::Started(LocalRank local_rank, int64_t /*pid*/) {
+  auto index = static_cast<size_t>(local_rank.value);
+  if (index < states_.size() && states_[index] == State::kStarting) {
+    states_[index] = State::kRunning;
+  }
+}
+
+bool WorkerGroup::IsOurDoing(const WorkerExit& exit) const {
+  return stop_ && exit.signal != 0 &&
+         (exit.signal == SIGKILL || exit.signal == stop_->first_signal);
+}
+
+WorkerGroup::Change WorkerGroup::Ended(LocalRank local_rank, const WorkerFailure& failure,
+                                       Instant now) {
+  auto index = static_cast<size_t>(local_rank.value);
+  if (index >= states_.size()) return Change::kNothing;
+  State& state = states_[index];
+  if (state != State::kStarting && state != State::kRunning) return Change::kNothing;
+
+  bool is_success = failure.exit.Succeeded() && !failure.failed_to_start;
+  if (is_over_) {
+    bool is_follower =
+        !is_success && has_failed() && !is_told_ && !is_fenced_ && !IsOurDoing(failure.exit);
+    state = is_follower ? State::kFailed : State::kStopped;
+    if (!is_follower) return Change::kNothing;
+  } else {
+    state = is_success ? State::kSucceeded : State::kFailed;
+  }
+  if (state == State::kFailed) {
+    failures_.push_back({.failure = failure, .noticed = now});
+    return Change::kFailed;
+  }
+  has_succeeded_ =
+      std::all_of(states_.begin(), states_.end(), [](State s) { return s == State::kSucceeded; });
+  return has_succeeded_ ? Change::kAllSucceeded : Change::kOneSucceeded;
+}
+
+bool WorkerGroup::TakeAbort() {
+  is_over_ = true;
+  return !std::exchange(is_aborted_, true);
+}
+
+bool WorkerGroup::TakeStop(const StopPlan& plan) {
+  if (is_gone_ || (stop_ && !IsHarder(plan, *stop_))) return false;
+  stop_ = plan;
+  return true;
+}
+
+std::vector<WorkerFailure> WorkerGroup::Failures(Instant now) const {
+  std::vector<WorkerFailure> failures;
+  failures.reserve(failures_.size());
+  for (const Failure& f : failures_) {
+    failures.push_back(f.failure);
+    failures.back().age += now - f.noticed;
+  }
+  return failures;
+}
+
+RunningWorld WorkerGroup::ToRunningWorld(std::optional<Commit> last_commit) const {
+  return RunningWorld{.world = place_.world,
+                      .group_rank = place_.group_rank,
+                      .group_world_size = place_.group_world_size,
+                      .first_rank = place_.first_rank,
+                      .world_size = place_.world_size,
+                      .restarts_charged = place_.restarts_charged,
+                      .last_commit = std::move(last_commit),
+                      .succeeded = has_succeeded_};
+}
+
+}  // namespace muster::agent

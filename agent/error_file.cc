@@ -1,0 +1,64 @@
+#include "agent/error_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "nlohmann/json.hpp"
+
+namespace muster::agent {
+namespace {
+
+constexpr size_t kMostRead = 1 << 20;
+constexpr size_t kMostText = 16 << 10;
+
+std::optional<std::string> ReadBounded(const std::string& path) {
+  // Not blocking: a worker could have put a fifo there.
+  int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0) return std::nullopt;
+  struct stat status {};
+  std::string text;
+  if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
+    text.resize(kMostRead);
+    size_t size = 0;
+    while (size < text.size()) {
+      ssize_t got = read(fd, text.data() + size, text.size() - size);
+      if (got <= 0) break;
+      size += static_cast<size_t>(got);
+    }
+    text.resize(size);
+  }
+  close(fd);
+  if (text.empty()) return std::nullopt;
+  return text;
+}
+
+std::string StringAt(const nlohmann::json& object, const char* name) {
+  if (!object.is_object()) return "";
+  auto found = object.find(name);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+}  // namespace
+
+std::optional<std::string> ReadErrorFile(const std::string& path) {
+  std::optional<std::string> raw = ReadBounded(path);
+  if (!raw) return std::nullopt;
+  nlohmann::json record = nlohmann::json::parse(*raw, nullptr, /*allow_exceptions=*/false);
+  std::string text;
+  if (record.is_object() && record.contains("message")) {
+    const nlohmann::json& message = record["message"];
+    if (message.is_string()) {
+      text = message.get<std::string>();
+    } else if (message.is_object()) {
+      if (message.contains("extraInfo")) text = StringAt(message["extraInfo"], "py_callstack");
+      if (text.empty()) text = StringAt(message, "message");
+    }
+  }
+  if (text.empty()) text = *raw;
+  if (text.size() > kMostText) text.resize(kMostText);
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+}  // namespace muster::agent

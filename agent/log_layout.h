@@ -1,0 +1,54 @@
+// Where a node's workers write: the run's folder under --log-dir, the private folder for error
+// files, and the paths within. Made by Agent at the start, before anything else is; not
+// thread-safe.
+//
+//   <log-dir>/<run id>_<random>/attempt_<n>/<local rank>/{stdout.log,stderr.log,error.json}
+#ifndef MUSTER_AGENT_LOG_LAYOUT_H_
+#define MUSTER_AGENT_LOG_LAYOUT_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/ids.h"
+
+namespace muster::agent {
+
+class LogLayout {
+ public:
+  struct Options {
+    // --log-dir; empty: files of redirected streams go to a temporary folder that is kept, error
+    // files to one that isn't. "/dev/null": no files at all, as torchrun has it.
+    std::string log_dir;
+    std::string run_id;
+    // Some stream is redirected or teed.
+    bool needs_files = false;
+  };
+
+  // Makes the folders. FailedPrecondition: one can't be made or written; the message names it and
+  // what to do.
+  static absl::StatusOr<LogLayout> Make(const Options& options);
+
+  // Where logs stay; empty if nowhere.
+  const std::string& kept_folder() const { return kept_folder_; }
+  // Removed at the end by whoever made the layout; empty if there is none.
+  const std::string& private_folder() const { return private_folder_; }
+
+  // Makes the folders of one attempt's workers. A failure is not reported: the job goes on, and
+  // whoever opens a file there says so.
+  void MakeAttempt(int attempt, int worker_count) const;
+
+  // Empty where there is no such file.
+  std::string StdoutFile(int attempt, LocalRank local_rank) const;
+  std::string StderrFile(int attempt, LocalRank local_rank) const;
+  std::string ErrorFile(int attempt, LocalRank local_rank) const;
+
+ private:
+  LogLayout() = default;
+
+  std::string kept_folder_;
+  std::string private_folder_;
+};
+
+}  // namespace muster::agent
+
+#endif  // MUSTER_AGENT_LOG_LAYOUT_H_

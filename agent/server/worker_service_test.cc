@@ -1,0 +1,336 @@
+// The channel to the workers, with raw clients on its socket and a double of the rendezvous behind.
+#include "agent/server/worker_service.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/worker_channel.h"
+#include "gtest/gtest.h"
+#include "rendezvous/client/fake_rendezvous_client.h"
+
+namespace muster::agent {
+namespace {
+
+using worker_channel::Message;
+
+constexpr int kPatienceMs = 20'000;
+
+// One worker's end of the channel.
+class RawClient {
+ public:
+  explicit RawClient(const std::string& name) : socket_(socket(AF_UNIX, SOCK_STREAM, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(&address.sun_path[1], name.data(), name.size());
+    auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+    EXPECT_EQ(connect(socket_, reinterpret_cast<const sockaddr*>(&address), size), 0);
+  }
+  ~RawClient() { close(socket_); }
+  RawClient(const RawClient&) = delete;
+  RawClient& operator=(const RawClient&) = delete;
+
+  void SendBytes(const std::string& bytes) {
+    size_t sent = 0;
+    while (sent < bytes.size()) {
+      ssize_t put = send(socket_, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
+      if (put <= 0) return;
+      sent += static_cast<size_t>(put);
+    }
+  }
+  void Send(const Message& message) { SendBytes(worker_channel::Encode(message)); }
+
+  // Nothing if the connection was closed, or nothing came in time.
+  std::optional<Message> Next() {
+    while (true) {
+      worker_channel::Decoded decoded = worker_channel::Decode(received_);
+      if (decoded.kind == worker_channel::Decoded::Kind::kMessage) {
+        received_.erase(0, decoded.consumed);
+        return decoded.message;
+      }
+      char bytes[4096];
+      pollfd polled{socket_, POLLIN, 0};
+      if (poll(&polled, 1, kPatienceMs) != 1) return std::nullopt;
+      ssize_t got = recv(socket_, bytes, sizeof bytes, 0);
+      if (got <= 0) {
+        is_closed_ = true;
+        return std::nullopt;
+      }
+      received_.append(bytes, static_cast<size_t>(got));
+    }
+  }
+
+  template <class Wanted>
+  Wanted Get() {
+    std::optional<Message> message = Next();
+    if (message && std::holds_alternative<Wanted>(*message)) return std::get<Wanted>(*message);
+    ADD_FAILURE() << (message ? "another message" : "no message");
+    return {};
+  }
+
+  // The service has closed the connection.
+  bool IsClosed() {
+    while (!is_closed_) {
+      if (!Next() && !is_closed_) return false;
+    }
+    return true;
+  }
+
+ private:
+  int socket_;
+  std::string received_;
+  bool is_closed_ = false;
+};
+
+class Observer : public WorkerServiceObserver {
+ public:
+  void OnShardReported(ShardReport report) override {
+    std::unique_lock lock(mutex_);
+    shards_.push_back(std::move(report));
+    changed_.notify_all();
+  }
+  void OnCommitPublished(CommitDone done) override {
+    std::unique_lock lock(mutex_);
+    commits_.push_back(std::move(done));
+    changed_.notify_all();
+  }
+  std::vector<ShardReport> Shards(size_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::milliseconds(kPatienceMs),
+                      [&] { return shards_.size() >= count; });
+    return shards_;
+  }
+  std::vector<CommitDone> Commits(size_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::milliseconds(kPatienceMs),
+                      [&] { return commits_.size() >= count; });
+    return commits_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<ShardReport> shards_;
+  std::vector<CommitDone> commits_;
+};
+
+class NoSession : public rendezvous::SessionObserver {
+  void OnConnected(uint64_t) override {}
+  void OnMessage(uint64_t, RendezvousMessage) override {}
+  void OnDisconnected(uint64_t, absl::Status) override {}
+};
+
+class WorkerServiceTest : public testing::Test {
+ protected:
+  WorkerServiceTest() {
+    auto service = WorkerService::Start(&rendezvous_, &observer_);
+    EXPECT_TRUE(service.ok());
+    service_ = *std::move(service);
+    service_->OpenRound(RoundOf(1));
+  }
+
+  static World WorldOf(uint64_t round) {
+    World world;
+    world.round = RoundId(round);
+    world.id.bytes.fill(static_cast<uint8_t>(round));
+    return world;
+  }
+
+  static WorkerService::Round RoundOf(uint64_t round) {
+    WorkerService::Round opened;
+    opened.scope.run_id = "job";
+    opened.scope.world = WorldOf(round);
+    for (int i = 0; i < 2; ++i) {
+      worker_channel::Welcome welcome;
+      welcome.world = WorldOf(round);
+      welcome.key.bytes.fill(7);
+      welcome.rank = Rank(i);
+      welcome.world_size = 2;
+      welcome.address = "127.0.0.1";
+      opened.welcomes["w/" + std::to_string(round) + "/" + std::to_string(i)] = welcome;
+    }
+    return opened;
+  }
+
+  std::unique_ptr<RawClient> Connect() {
+    return std::make_unique<RawClient>(service_->socket_name());
+  }
+  // Let in as a rank of round 1.
+  std::unique_ptr<RawClient> Worker(int rank) {
+    auto client = Connect();
+    client->Send(worker_channel::Hello{
+        .worker_id = "w/1/" + std::to_string(rank), .pid = getpid(), .sdk_version = "1"});
+    EXPECT_EQ(client->Get<worker_channel::Welcome>().rank, Rank(rank));
+    return client;
+  }
+
+  NoSession session_;
+  rendezvous::FakeRendezvousClient rendezvous_{&session_};
+  Observer observer_;
+  std::unique_ptr<WorkerService> service_;
+};
+
+uint8_t Code(absl::StatusCode code) { return static_cast<uint8_t>(code); }
+
+TEST_F(WorkerServiceTest, TellsAWorkerItsPlaceAndTheRoundsKey) {
+  auto client = Connect();
+  client->Send(worker_channel::Hello{.worker_id = "w/1/1", .pid = 1, .sdk_version = "1"});
+  EXPECT_EQ(client->Get<worker_channel::Welcome>(), RoundOf(1).welcomes["w/1/1"]);
+}
+
+TEST_F(WorkerServiceTest, StrangersAndOlderRoundsAreClosed) {
+  for (const char* id : {"", "w/1/9", "w/0/0"}) {
+    auto client = Connect();
+    client->Send(worker_channel::Hello{.worker_id = id, .pid = 1, .sdk_version = "1"});
+    EXPECT_TRUE(client->IsClosed()) << id;
+  }
+  auto early = Connect();
+  early->Send(worker_channel::GetKey{.request = 1, .key = "k"});
+  EXPECT_TRUE(early->IsClosed());
+}
+
+TEST_F(WorkerServiceTest, AMalformedFrameClosesThatConnectionOnly) {
+  auto good = Worker(0);
+  auto bad = Worker(1);
+  bad->SendBytes(std::string("\xff\xff\xff\x7f garbage", 12));
+  EXPECT_TRUE(bad->IsClosed());
+  // What only an agent says is no better.
+  auto wrong = Worker(1);
+  wrong->Send(worker_channel::Abort{});
+  EXPECT_TRUE(wrong->IsClosed());
+  good->Send(worker_channel::SetKey{.request = 1, .key = "k", .value = "v"});
+  EXPECT_EQ(good->Get<worker_channel::Answer>().code, 0);
+}
+
+TEST_F(WorkerServiceTest, RelaysKeysAlsoThoseThatAreWaitedFor) {
+  auto setter = Worker(0);
+  auto getter = Worker(1);
+  getter->Send(worker_channel::GetKey{.request = 5, .key = "k", .wait_ms = 60'000});
+  std::string value("a\0b", 3);
+  setter->Send(worker_channel::SetKey{.request = 9, .key = "k", .value = value});
+  EXPECT_EQ(setter->Get<worker_channel::Answer>().request, 9u);
+  auto answer = getter->Get<worker_channel::Answer>();
+  EXPECT_EQ(answer.request, 5u);
+  EXPECT_EQ(answer.code, 0);
+  EXPECT_EQ(answer.value, value);
+  getter->Send(worker_channel::GetKey{.request = 6, .key = "none"});
+  EXPECT_EQ(getter->Get<worker_channel::Answer>().code, Code(absl::StatusCode::kNotFound));
+}
+
+TEST_F(WorkerServiceTest, AFrameMayComeByteByByte) {
+  auto client = Worker(0);
+  std::string frame = worker_channel::Encode(worker_channel::SetKey{1, "k", "v"});
+  for (char c : frame) client->SendBytes(std::string(1, c));
+  EXPECT_EQ(client->Get<worker_channel::Answer>().request, 1u);
+}
+
+TEST_F(WorkerServiceTest, AnAbortReachesAllEndsTheirWaitsAndThoseWhoComeLater) {
+  auto client = Worker(0);
+  client->Send(worker_channel::GetKey{.request = 5, .key = "k", .wait_ms = 60'000});
+  client->Send(worker_channel::SetKey{.request = 6, .key = "other", .value = ""});
+  EXPECT_EQ(client->Get<worker_channel::Answer>().request, 6u);  // so the wait has begun
+  service_->Abort(WorldOf(2), Rank(0), "another world");
+  service_->Abort(WorldOf(1), Rank(1), "rank 1 is lost");
+  auto abort = client->Get<worker_channel::Abort>();
+  EXPECT_EQ(abort.culprit, Rank(1));
+  EXPECT_EQ(abort.reason, "rank 1 is lost");
+  auto answer = client->Get<worker_channel::Answer>();
+  EXPECT_EQ(answer.request, 5u);
+  EXPECT_EQ(answer.code, Code(absl::StatusCode::kAborted));
+  // The rendezvous' own answer comes too late for anybody.
+  rendezvous_.EndWaits(absl::AbortedError("round over"));
+  auto late = Worker(1);
+  EXPECT_EQ(late->Get<worker_channel::Abort>(), abort);
+  late->Send(worker_channel::GetKey{.request = 7, .key = "k", .wait_ms = 60'000});
+  EXPECT_EQ(late->Get<worker_channel::Answer>().code, Code(absl::StatusCode::kAborted));
+}
+
+TEST_F(WorkerServiceTest, ANewRoundClosesTheOldOnesConnections) {
+  auto client = Worker(0);
+  service_->OpenRound(RoundOf(2));
+  EXPECT_TRUE(client->IsClosed());
+  auto next = Connect();
+  next->Send(worker_channel::Hello{.worker_id = "w/2/0", .pid = 1, .sdk_version = "1"});
+  EXPECT_EQ(next->Get<worker_channel::Welcome>().world, WorldOf(2));
+  service_->CloseRound();
+  EXPECT_TRUE(next->IsClosed());
+}
+
+TEST_F(WorkerServiceTest, AShardIsReportedAndAnsweredWhenTheAgentSays) {
+  auto client = Worker(0);
+  Commit commit{.step = 40, .directory = "/c/40"};
+  client->Send(worker_channel::ShardDone{.request = 3, .shard_count = 2, .commit = commit});
+  std::vector<ShardReport> shards = observer_.Shards(1);
+  ASSERT_EQ(shards.size(), 1u);
+  EXPECT_EQ(shards[0], (ShardReport{WorldOf(1), Rank(0), 2, commit}));
+  service_->AnswerCommit({WorldOf(1), Rank(0), commit, true, ""});
+  auto answer = client->Get<worker_channel::Answer>();
+  EXPECT_EQ(answer.request, 3u);
+  EXPECT_EQ(answer.code, 0);
+
+  client->Send(worker_channel::CommitPublished{.request = 4, .commit = commit});
+  EXPECT_EQ(observer_.Commits(1).size(), 1u);
+  service_->AnswerCommit({WorldOf(1), Rank(0), commit, false, "stale"});
+  answer = client->Get<worker_channel::Answer>();
+  EXPECT_EQ(answer.request, 4u);
+  EXPECT_EQ(answer.code, Code(absl::StatusCode::kAborted));
+  EXPECT_EQ(answer.message, "stale");
+}
+
+TEST_F(WorkerServiceTest, OnlyRankZeroPublishes) {
+  auto client = Worker(1);
+  client->Send(
+      worker_channel::CommitPublished{.request = 4, .commit = {.step = 1, .directory = "/c"}});
+  EXPECT_EQ(client->Get<worker_channel::Answer>().code, Code(absl::StatusCode::kInvalidArgument));
+}
+
+TEST_F(WorkerServiceTest, TooManyWaitingRequestsAreRefused) {
+  auto client = Worker(0);
+  for (uint64_t i = 0; i <= 1024; ++i) {
+    client->Send(worker_channel::GetKey{.request = i, .key = "none", .wait_ms = 60'000});
+  }
+  auto answer = client->Get<worker_channel::Answer>();
+  EXPECT_EQ(answer.request, 1024u);
+  EXPECT_EQ(answer.code, Code(absl::StatusCode::kResourceExhausted));
+}
+
+TEST_F(WorkerServiceTest, AWorkerHasAFewConnectionsAtMost) {
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (int i = 0; i < 4; ++i) clients.push_back(Worker(0));
+  auto fifth = Connect();
+  fifth->Send(worker_channel::Hello{.worker_id = "w/1/0", .pid = 1, .sdk_version = "1"});
+  EXPECT_TRUE(fifth->IsClosed());
+  // A connection that ends makes room.
+  clients.pop_back();
+  auto sixth = Worker(0);
+  sixth->Send(worker_channel::SetKey{.request = 1, .key = "k", .value = "v"});
+  EXPECT_EQ(sixth->Get<worker_channel::Answer>().code, 0);
+}
+
+TEST_F(WorkerServiceTest, AStuckReaderCostsItsConnectionOnly) {
+  auto stuck = Worker(0);
+  auto good = Worker(1);
+  std::string big(1 << 20, 'x');
+  good->Send(worker_channel::SetKey{.request = 1, .key = "big", .value = big});
+  EXPECT_EQ(good->Get<worker_channel::Answer>().code, 0);
+  // Asks for 16 MiB and reads nothing.
+  for (uint64_t i = 0; i < 16; ++i) {
+    stuck->Send(worker_channel::GetKey{.request = i, .key = "big"});
+  }
+  good->Send(worker_channel::GetKey{.request = 2, .key = "big"});
+  EXPECT_EQ(good->Get<worker_channel::Answer>().value, big);
+  EXPECT_TRUE(stuck->IsClosed());
+}
+
+}  // namespace
+}  // namespace muster::agent

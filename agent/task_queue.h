@@ -1,0 +1,49 @@
+// What other threads want done on a loop's thread, in order. Thread-safe.
+#ifndef MUSTER_AGENT_TASK_QUEUE_H_
+#define MUSTER_AGENT_TASK_QUEUE_H_
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <utility>
+
+#include "base/instant.h"
+#include "base/mutex.h"
+
+namespace muster::agent {
+
+class TaskQueue {
+ public:
+  void Post(std::function<void()> task) {
+    {
+      base::MutexLock lock(mutex_);
+      tasks_.push_back(std::move(task));
+    }
+    arrived_.notify_one();
+  }
+
+  // The next task; nothing after `most` without one. A negative `most` is none, Duration::max() for
+  // ever.
+  std::function<void()> Take(Duration most) {
+    std::unique_lock lock(mutex_);
+    auto has_task = [this]() MUSTER_REQUIRES(mutex_) { return !tasks_.empty(); };
+    if (most == Duration::max()) {
+      arrived_.wait(lock, has_task);
+    } else if (!arrived_.wait_for(lock, most, has_task)) {
+      return nullptr;
+    }
+    std::function<void()> task = std::move(tasks_.front());
+    tasks_.pop_front();
+    return task;
+  }
+
+ private:
+  base::Mutex mutex_;
+  std::condition_variable_any arrived_;
+  std::deque<std::function<void()>> tasks_ MUSTER_GUARDED_BY(mutex_);
+};
+
+}  // namespace muster::agent
+
+#endif  // MUSTER_AGENT_TASK_QUEUE_H_

@@ -1,0 +1,107 @@
+// What must hold after every step, whatever fails (DESIGN.md §5): the judge of a simulated run. It
+// sees what the rendezvous hears and says, what the agents do, and what is true (Worlds), and keeps
+// the first rule that was broken. Owned by SimWorld; one thread.
+#ifndef MUSTER_TESTS_SIMULATION_INVARIANTS_H_
+#define MUSTER_TESTS_SIMULATION_INVARIANTS_H_
+
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "rendezvous/core/job_machine.h"
+#include "tests/simulation/sim_agent.h"
+#include "tests/simulation/sim_parts.h"
+
+namespace muster::simulation {
+
+class Invariants {
+ public:
+  explicit Invariants(SimParts& parts) : parts_(parts) {}
+
+  bool is_broken() const { return !broken_.empty(); }
+  // One sentence; the first one stays.
+  const std::string& broken() const { return broken_; }
+  void Break(const std::string& rule);
+
+  // ---- the rendezvous
+  void RendezvousStarted(int life, RoundId kept_round);
+  void RendezvousCrashed() { sessions_.clear(); }
+  // Before the step.
+  void RendezvousHears(const rendezvous::JobEvent& event);
+  // After it.
+  void RendezvousSays(const rendezvous::StepInput& input,
+                      const std::vector<rendezvous::JobEffect>& effects);
+
+  // ---- the agents
+  void SessionOpened(SessionId session, AgentIndex agent);
+  void CheckSpawn(AgentIndex agent, const StartRound& place);
+  // Both by the agent's own clock.
+  void CheckDeadline(Instant deadline, Instant last_acknowledged);
+  void AgentEnded(AgentIndex agent, const Verdict& verdict);
+
+  // ---- both
+  // After TimePassed a machine may not be due again at once.
+  void CheckWakeup(const char* who, Instant now, Instant next);
+
+  // A complete world runs, all of whose workers run or have exited 0.
+  bool RunsWell() const;
+  bool AnyoneIsAttached() const;
+  bool job_has_ended() const { return verdict_.has_value(); }
+  bool job_has_succeeded() const { return verdict_ && verdict_->succeeded; }
+  int rounds_started() const { return rounds_started_; }
+
+ private:
+  struct Session {
+    AgentIndex agent = -1;
+    bool is_open = false;
+    // Attached was said on it.
+    bool is_attached = false;
+    bool is_refused = false;
+  };
+  using Starts = std::vector<std::pair<SessionId, const StartRound*>>;
+
+  void Heard(Session& session, const Attach& attach);
+  void Heard(Session& session, const StopDone& done);
+  void Heard(Session& session, const ShardReport& report);
+  void Heard(Session&, const CommitDone&) {}
+  void Heard(Session&, const WorkerFailed&) {}
+  void Heard(Session&, const NodeSucceeded&) {}
+  void Heard(Session&, const Heartbeat&) {}
+  void Heard(Session& session, const Leave& leave);
+
+  void Said(SessionId session, const RendezvousMessage& message);
+  void SaidStart(Session& session, const StartRound& start);
+  void SaidGrant(Session& session, const CommitGranted& granted);
+  void SaidNoted(const CommitNoted& noted);
+  void SaidEnd(const JobEnded& ended);
+  void CheckSilentLoss(const Session& session);
+
+  void RoundStarted(const rendezvous::RoundStarted& started, const rendezvous::StepInput& input,
+                    const Starts& starts);
+  void RoundRecovered(WorldIndex index);
+  void CheckNumber(const World& world);
+  void CheckPlaces(const rendezvous::RoundStarted& started, const Starts& starts);
+  void CheckOldWorkers(const Starts& starts);
+  void CheckNobodyForgotten(const Starts& starts);
+  void CheckCharge(int charged);
+  void CheckResume(const std::optional<Commit>& resume);
+  void RoundOver(const rendezvous::RoundOver& over);
+
+  SimParts& parts_;
+  std::string broken_;
+
+  // Of this life of the rendezvous.
+  std::unordered_map<SessionId, Session> sessions_;
+  WorldIndex open_world_ = -1;
+  WorldIndex last_world_ = -1;
+  Knowledge known_;
+  std::optional<Verdict> verdict_;
+  // Over all lives.
+  int most_charged_ = 0;
+  int rounds_started_ = 0;
+};
+
+}  // namespace muster::simulation
+
+#endif  // MUSTER_TESTS_SIMULATION_INVARIANTS_H_

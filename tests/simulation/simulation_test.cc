@@ -1,0 +1,3 @@
+#include <gtest/gtest.h>
+
+TEST(Simulation, Placeholder) { EXPECT_TRUE(true); }
