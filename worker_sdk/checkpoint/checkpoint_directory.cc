@@ -19,16 +19,27 @@ bool IsOurFile(std::string_view name) {
   return name == kManifestFile || (name.starts_with("shard-") && name.ends_with(".safetensors"));
 }
 
-// Makes `path` and what is missing above it.
-Status MakeDirectories(FileSystem& file_system, const std::string& path) {
-  const Status made = file_system.CreateDirectory(path);
-  if (made.ok() || made.code() == StatusCode::kAlreadyExists) return {};
+std::string ParentOf(const std::string& path) {
   const size_t slash = path.rfind('/');
-  if (made.code() != StatusCode::kNotFound || slash == 0 || slash == std::string::npos) return made;
-  const Status above = MakeDirectories(file_system, path.substr(0, slash));
-  if (!above.ok()) return above;
-  const Status again = file_system.CreateDirectory(path);
-  return again.code() == StatusCode::kAlreadyExists ? Status() : again;
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// Makes `path` and what is missing above it, so that it survives a power cut: a checkpoint is worth
+// nothing in a directory that is gone.
+Status MakeDirectories(FileSystem& file_system, const std::string& path) {
+  Status made = file_system.CreateDirectory(path);
+  if (made.code() == StatusCode::kAlreadyExists) return {};
+  const std::string parent = ParentOf(path);
+  if (made.code() == StatusCode::kNotFound && path != parent) {
+    Status above = MakeDirectories(file_system, parent);
+    if (!above.ok()) return above;
+    made = file_system.CreateDirectory(path);
+    if (made.code() == StatusCode::kAlreadyExists) return {};
+  }
+  if (!made.ok()) return made;
+  const Status flushed = file_system.SyncDirectory(parent);
+  // A parent that may be searched and written, but not read, can't be flushed; nor need it be.
+  return flushed.code() == StatusCode::kFailedPrecondition ? Status() : flushed;
 }
 
 // Which of the shard's tensors differs from the manifest, in words.
@@ -320,20 +331,29 @@ void CheckpointDirectory::RemoveOld(int keep) {
   const Result<std::vector<Candidate>> candidates = List();
   if (!candidates.ok()) return warn_("old checkpoints stay: " + candidates.status().message());
   int valid = 0;
+  std::vector<std::string> doomed;
   for (const Candidate& candidate : *candidates) {
     if (valid < keep) {
       if (HasItsFiles(candidate)) ++valid;
       continue;
     }
-    // Under its temporary name first: killed between two of its files, it isn't taken for a
-    // checkpoint, and the next world cleans it up.
     const std::string name = candidate.name.ToString();
-    const std::string temporary = name + kTemporarySuffix;
     const Result<std::vector<std::string>> files = file_system_.ListDirectory(Join(path_, name));
     const bool is_all_ours = files.ok() && std::all_of(files->begin(), files->end(), IsOurFile);
     if (!is_all_ours) continue;
-    Status removed = file_system_.Rename(Join(path_, name), Join(path_, temporary));
-    if (removed.ok()) removed = RemoveTree(temporary);
+    // Under its temporary name first: killed between two of its files, it isn't taken for a
+    // damaged checkpoint, and the next world cleans it up.
+    const Status renamed =
+        file_system_.Rename(Join(path_, name), Join(path_, name + kTemporarySuffix));
+    if (!renamed.ok()) return warn_("an old checkpoint stays: " + renamed.message());
+    doomed.push_back(name + kTemporarySuffix);
+  }
+  if (doomed.empty()) return;
+  // Else a power cut could keep the removal of the files and lose the new name.
+  const Status flushed = file_system_.SyncDirectory(path_);
+  if (!flushed.ok()) return warn_("old checkpoints stay: " + flushed.message());
+  for (const std::string& temporary : doomed) {
+    const Status removed = RemoveTree(temporary);
     if (!removed.ok()) warn_("an old checkpoint stays: " + removed.message());
   }
 }

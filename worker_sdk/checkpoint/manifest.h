@@ -29,7 +29,7 @@ struct Manifest {
     // Of the whole file.
     uint64_t xxh3 = 0;
     // Of each tensor's bytes: to say which one is damaged.
-    std::vector<Tensor> tensors;
+    std::vector<Tensor> tensors = {};
     friend bool operator==(const Shard&, const Shard&) = default;
   };
 
@@ -44,11 +44,11 @@ struct Manifest {
   // Name of the checkpoint that this one descends from; empty: trained from the beginning.
   std::string parent;
   int world_size = 1;
-  std::optional<SamplerState> sampler;
+  std::optional<SamplerState> sampler = {};
   // One for each rank, any bytes.
-  std::vector<std::string> random_states;
-  std::map<std::string, std::string> extras;
-  std::vector<Shard> shards;
+  std::vector<std::string> random_states = {};
+  std::map<std::string, std::string> extras = {};
+  std::vector<Shard> shards = {};
 
   friend bool operator==(const Manifest&, const Manifest&) = default;
 };

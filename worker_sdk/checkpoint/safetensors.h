@@ -23,7 +23,7 @@ struct TensorEntry {
   std::string name;
   // As in the file: "F32", "I64", "BF16", ...
   std::string dtype;
-  std::vector<uint64_t> shape;
+  std::vector<uint64_t> shape = {};
   // Position of its bytes, from the beginning of the data (not of the file).
   uint64_t begin = 0;
   uint64_t end = 0;
