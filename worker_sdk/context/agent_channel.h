@@ -1,0 +1,83 @@
+// The worker's end of the channel to its agent: requests and answers, and the agent's pushes. One
+// control thread, which only reads. When the agent goes away, the abort signal is raised.
+//
+// Thread-safe. In a forked child there's no control thread: every call fails with
+// kFailedPrecondition and destruction does nothing to the parent's channel; a child that needs the
+// SDK opens a context of its own after exec.
+#ifndef MUSTER_WORKER_SDK_CONTEXT_AGENT_CHANNEL_H_
+#define MUSTER_WORKER_SDK_CONTEXT_AGENT_CHANNEL_H_
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "base/mutex.h"
+#include "base/worker_channel.h"
+#include "worker_sdk/context/abort_signal.h"
+#include "worker_sdk/context/environment.h"
+#include "worker_sdk/context/status.h"
+
+namespace muster {
+
+class AgentChannel {
+ public:
+  // How long the agent may take to answer the first message.
+  static constexpr std::chrono::milliseconds kWelcomePatience = std::chrono::seconds(30);
+
+  // Connects and introduces this worker. `abort` outlives the channel. Errors: kUnavailable (no
+  // agent there, another user's, or no answer), kAborted (the agent refuses this worker).
+  static Result<std::unique_ptr<AgentChannel>> Open(
+      const AgentAddress& agent, AbortSignal& abort,
+      std::chrono::milliseconds patience = kWelcomePatience);
+  ~AgentChannel();
+  AgentChannel(const AgentChannel&) = delete;
+  AgentChannel& operator=(const AgentChannel&) = delete;
+
+  const worker_channel::Welcome& welcome() const { return welcome_; }
+
+  // Sends the request (SetKey, GetKey, ShardDone or CommitPublished; its number is given here) and
+  // waits for the answer: its value, or its error. Without `patience` only the end of the round
+  // ends the wait. Errors besides the agent's: kDeadlineExceeded, kAborted (the round is over),
+  // kFailedPrecondition (forked), kInvalidArgument (larger than a frame).
+  Result<std::string> Call(worker_channel::Message request,
+                           std::optional<std::chrono::milliseconds> patience);
+
+ private:
+  AgentChannel(int fd, AbortSignal& abort);
+
+  Status Introduce(const std::string& worker_id, std::chrono::milliseconds patience);
+  Status SendAll(const std::string& frame) MUSTER_EXCLUDES(send_mutex_);
+  void ReadUntilTheEnd();
+  // One message of the agent's; false if it may not come now.
+  bool Take(const worker_channel::Message& message);
+  // Raises the abort signal and ends all waits.
+  void End(int lost_rank, const std::string& reason);
+
+  const int fd_;
+  const pid_t owner_;
+  AbortSignal& abort_;
+  worker_channel::Welcome welcome_;
+  std::string received_;
+  // unique_ptr: a forked child leaves it alone, there's nothing to join.
+  std::unique_ptr<std::thread> control_;
+  // Tells the control thread to stop.
+  const int stop_fd_;
+
+  base::Mutex send_mutex_;
+  base::Mutex mutex_;
+  std::condition_variable_any answered_;
+  uint64_t last_request_ MUSTER_GUARDED_BY(mutex_) = 0;
+  // By request number: none until the answer has come.
+  std::map<uint64_t, std::optional<worker_channel::Answer>> calls_ MUSTER_GUARDED_BY(mutex_);
+  bool has_ended_ MUSTER_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_WORKER_SDK_CONTEXT_AGENT_CHANNEL_H_
