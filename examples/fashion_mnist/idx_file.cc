@@ -58,8 +58,9 @@ muster::Result<IdxFile> ReadIdxFile(const std::string& path) {
   for (int i = 0; i < magic[3]; ++i) {
     std::array<uint8_t, 4> size{};
     if (!ReadExactly(file.get(), size.data(), size.size())) return damaged;
-    idx.sizes.push_back(static_cast<uint32_t>(size[0]) << 24 | static_cast<uint32_t>(size[1]) << 16 |
-                        static_cast<uint32_t>(size[2]) << 8 | size[3]);
+    idx.sizes.push_back(static_cast<uint32_t>(size[0]) << 24 |
+                        static_cast<uint32_t>(size[1]) << 16 | static_cast<uint32_t>(size[2]) << 8 |
+                        size[3]);
     total *= idx.sizes.back();
     if (total > kMaxBytes) return damaged;
   }

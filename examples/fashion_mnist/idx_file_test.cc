@@ -17,7 +17,10 @@ std::string TempPath(const std::string& name) {
 }
 
 // Two images of 1 x 3 bytes.
-const std::string kGood("\0\0\x08\x03\0\0\0\x02\0\0\0\x01\0\0\0\x03" "abcdef", 22);
+const std::string kGood(
+    "\0\0\x08\x03\0\0\0\x02\0\0\0\x01\0\0\0\x03"
+    "abcdef",
+    22);
 
 muster::Result<IdxFile> ReadBack(const std::string& contents) {
   const std::string path = TempPath("file.idx");

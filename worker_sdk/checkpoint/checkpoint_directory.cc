@@ -78,10 +78,10 @@ Result<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::Open(FileSyste
       new CheckpointDirectory(file_system, path, std::move(warn)));
   const auto unusable = [&](const Status& reason) {
     // A missing part of the path can't be: all of it was made just now.
-    const StatusCode code = reason.code() == StatusCode::kNotFound ||
-                                    reason.code() == StatusCode::kAlreadyExists
-                                ? StatusCode::kFailedPrecondition
-                                : reason.code();
+    const StatusCode code =
+        reason.code() == StatusCode::kNotFound || reason.code() == StatusCode::kAlreadyExists
+            ? StatusCode::kFailedPrecondition
+            : reason.code();
     return Status(code, "the checkpoint directory " + path + " can't be used: " + reason.message() +
                             ": make it writable or name another");
   };

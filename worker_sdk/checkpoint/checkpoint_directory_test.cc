@@ -74,8 +74,7 @@ class Life {
                                            {.name = "b", .dtype = "I64", .shape = {kElements}}},
                                           &header);
     const std::vector<int64_t> values(kElements, step);
-    auto shard =
-        directory->WriteShard(kShard, header, *layout, {values.data(), values.data()});
+    auto shard = directory->WriteShard(kShard, header, *layout, {values.data(), values.data()});
     if (!shard.ok()) return shard.status();
     done = directory->SealShards();
     if (!done.ok()) return done;

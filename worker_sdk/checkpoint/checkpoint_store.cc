@@ -116,9 +116,9 @@ Result<std::vector<std::string>> CheckpointStore::GatherRandomStates(const std::
   if (!gathered.ok()) return gathered;
   const auto widest = static_cast<size_t>(*std::max_element(sizes.begin(), sizes.end()));
   if (widest > kMaxRandomState) {
-    return Status(StatusCode::kInvalidArgument,
-                  "a rank's random state has " + std::to_string(widest) + " bytes of " +
-                      std::to_string(kMaxRandomState));
+    return Status(StatusCode::kInvalidArgument, "a rank's random state has " +
+                                                    std::to_string(widest) + " bytes of " +
+                                                    std::to_string(kMaxRandomState));
   }
   std::vector<std::string> states(world);
   if (widest == 0) return states;
@@ -145,8 +145,8 @@ Status CheckpointStore::Save(const Snapshot& snapshot) {
       last_saved_step_ = snapshot.step;
       directory_->RemoveOld(options_.keep);
     } else {
-      saved = Explain("no checkpoint of step " + std::to_string(snapshot.step) + " was saved",
-                      saved);
+      saved =
+          Explain("no checkpoint of step " + std::to_string(snapshot.step) + " was saved", saved);
     }
   }
   return Agree(std::move(saved));
@@ -165,8 +165,8 @@ Status CheckpointStore::SaveOnRankZero(const Snapshot& snapshot,
   const CheckpointName name{.step = snapshot.step, .round = world.round, .world_id = world.id};
   Status done = directory_->Begin(name);
   if (!done.ok()) return done;
-  Result<Manifest::Shard> shard = directory_->WriteShard(kOnlyShard, header, *layout,
-                                                         DataOf(*layout, snapshot.tensors));
+  Result<Manifest::Shard> shard =
+      directory_->WriteShard(kOnlyShard, header, *layout, DataOf(*layout, snapshot.tensors));
   if (!shard.ok()) return shard.status();
   done = directory_->SealShards();
   if (!done.ok()) return done;

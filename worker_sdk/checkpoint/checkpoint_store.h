@@ -3,7 +3,8 @@
 //
 //   auto store = CheckpointStore::Open(*context, *group, {.directory = "/shared/run1"});
 //   auto loaded = (*store)->Load();
-//   if (loaded.ok() && loaded->has_value()) { ...(*loaded)->CopyTo("layer1.weight", MutableView(w))... }
+//   if (loaded.ok() && loaded->has_value()) { ...(*loaded)->CopyTo("layer1.weight",
+//   MutableView(w))... }
 //   ...
 //   Status saved = (*store)->Save({.step = step, .tensors = {...}, .sampler = sampler.state()});
 //
@@ -50,7 +51,7 @@ struct Snapshot {
   int64_t step = 0;
   int64_t epoch = 0;
   // Parameters, optimizer state, hook state. Names are unique and not empty.
-  std::vector<NamedTensor> tensors;
+  std::vector<NamedTensor> tensors = {};
   std::optional<SamplerState> sampler = std::nullopt;
   // State of this rank's random numbers, at most 64 KiB of any bytes; kept for each rank.
   std::string random_state = {};

@@ -253,9 +253,8 @@ TEST_F(CheckpointStoreTest, AnUnusableDirectoryIsSaidToAllRanks) {
     CheckpointStore::Options unnamed;
     EXPECT_EQ(CheckpointStore::Open(context, group, unnamed).status().code(),
               StatusCode::kInvalidArgument);
-    EXPECT_EQ(
-        CheckpointStore::Open(context, group, {.directory = "/x", .keep = 0}).status().code(),
-        StatusCode::kInvalidArgument);
+    EXPECT_EQ(CheckpointStore::Open(context, group, {.directory = "/x", .keep = 0}).status().code(),
+              StatusCode::kInvalidArgument);
   });
 }
 

@@ -52,7 +52,8 @@ class FakeFileSystem : public FileSystem {
   // to one directory are kept in their order, file contents may be cut or zero at their end.
   void LosePower(RandomStream& random);
 
-  // For tests to look and to meddle; not counted, never failing. `path` must exist for the last two.
+  // For tests to look and to meddle; not counted, never failing. `path` must exist for the last
+  // two.
   bool Exists(const std::string& path) const;
   void Put(const std::string& path, const std::string& contents);
   std::string& Contents(const std::string& path);

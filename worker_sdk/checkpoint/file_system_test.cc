@@ -1,7 +1,6 @@
 #include "worker_sdk/checkpoint/file_system.h"
 
 #include <gtest/gtest.h>
-
 #include <sys/resource.h>
 
 #include <csignal>

@@ -10,9 +10,7 @@ struct Fingerprint::State {
   XXH3_state_t xxh3;
 };
 
-Fingerprint::Fingerprint() : state_(std::make_unique<State>()) {
-  XXH3_64bits_reset(&state_->xxh3);
-}
+Fingerprint::Fingerprint() : state_(std::make_unique<State>()) { XXH3_64bits_reset(&state_->xxh3); }
 
 Fingerprint::~Fingerprint() = default;
 

@@ -12,8 +12,7 @@ namespace {
 // A shard with tensor `name`, floats {1, 2}.
 FileBytes ShardOf(const std::string& name) {
   std::string file;
-  const auto layout =
-      safetensors::Plan({{.name = name, .dtype = "F32", .shape = {1, 2}}}, &file);
+  const auto layout = safetensors::Plan({{.name = name, .dtype = "F32", .shape = {1, 2}}}, &file);
   EXPECT_TRUE(layout.ok());
   const float data[2] = {1, 2};
   file.append(reinterpret_cast<const char*>(data), sizeof data);
@@ -53,8 +52,7 @@ TEST(LoadedCheckpoint, ErrorsNameTensorAndBothSides) {
   EXPECT_NE(missing.message().find("\"c\""), std::string::npos);
   const Status longer = loaded->CopyTo("a", MutableView(floats));
   EXPECT_EQ(longer.code(), StatusCode::kInvalidArgument);
-  EXPECT_NE(longer.message().find("8 bytes of F32, the program wants 12 of F32"),
-            std::string::npos)
+  EXPECT_NE(longer.message().find("8 bytes of F32, the program wants 12 of F32"), std::string::npos)
       << longer.message();
   EXPECT_EQ(loaded->CopyTo("a", MutableView(integers)).code(), StatusCode::kInvalidArgument);
 }

@@ -114,8 +114,8 @@ std::string ReadTensor(const json& value, TensorEntry* tensor) {
 }
 
 bool IsStringMap(const json& value) {
-  return value.is_object() && std::all_of(value.begin(), value.end(),
-                                          [](const json& text) { return text.is_string(); });
+  return value.is_object() &&
+         std::all_of(value.begin(), value.end(), [](const json& text) { return text.is_string(); });
 }
 
 // The reason why `tensors`, sorted, don't cover `data_bytes` bytes exactly; or nothing.
@@ -203,7 +203,8 @@ Result<Layout> Parse(std::span<const std::byte> file, const std::string& path) {
   const auto damaged = [&](const std::string& reason) {
     return Status(StatusCode::kDataLoss, path + " isn't a sound safetensors file: " + reason);
   };
-  if (file.size() < kSizeWord) return damaged("it has only " + std::to_string(file.size()) + " bytes");
+  if (file.size() < kSizeWord)
+    return damaged("it has only " + std::to_string(file.size()) + " bytes");
   uint64_t size = 0;
   for (size_t i = 0; i < kSizeWord; ++i) size |= static_cast<uint64_t>(file[i]) << (8 * i);
   if (size > kMaxHeaderBytes || size > file.size() - kSizeWord) {
@@ -216,9 +217,8 @@ Result<Layout> Parse(std::span<const std::byte> file, const std::string& path) {
   if (!object.is_object()) return damaged("its header isn't a JSON object");
   if (!repeated.empty()) return damaged("its header says " + repeated + " twice");
 
-  Layout layout{.tensors = {},
-                .data_offset = kSizeWord + size,
-                .data_bytes = file.size() - kSizeWord - size};
+  Layout layout{
+      .tensors = {}, .data_offset = kSizeWord + size, .data_bytes = file.size() - kSizeWord - size};
   for (const auto& [name, value] : object.items()) {
     if (name == kMetadata) {
       if (!IsStringMap(value)) return damaged("its __metadata__ isn't a map of texts");

@@ -118,16 +118,16 @@ std::vector<BadFile> BadFiles() {
       {"no shape", File(R"({"a":{"dtype":"F32","data_offsets":[0,4]}})", "1234"), "lacks"},
       {"a dtype of another kind",
        File(R"({"a":{"dtype":1,"shape":[1],"data_offsets":[0,4]}})", "1234"), "isn't a text"},
-      {"an unknown dtype",
-       File(R"({"a":{"dtype":"X","shape":[1],"data_offsets":[0,4]}})", "1234"), "unknown"},
+      {"an unknown dtype", File(R"({"a":{"dtype":"X","shape":[1],"data_offsets":[0,4]}})", "1234"),
+       "unknown"},
       {"a negative size",
        File(R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", "1234"), "sizes"},
-      {"a fraction",
-       File(R"({"a":{"dtype":"F32","shape":[1.0],"data_offsets":[0,4]}})", "1234"), "sizes"},
-      {"an offset too few",
-       File(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4]}})", "1234"), "two offsets"},
-      {"the end first",
-       File(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", "1234"), "end before"},
+      {"a fraction", File(R"({"a":{"dtype":"F32","shape":[1.0],"data_offsets":[0,4]}})", "1234"),
+       "sizes"},
+      {"an offset too few", File(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4]}})", "1234"),
+       "two offsets"},
+      {"the end first", File(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", "1234"),
+       "end before"},
       {"a shape that doesn't fit",
        File(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", "1234"), "don't fit"},
       {"an overflow",
@@ -158,10 +158,10 @@ TEST(Safetensors, NamesWhatIsWrongWithAFile) {
 }
 
 TEST(Safetensors, ReadsWhatOthersWrite) {
-  const std::string file =
-      File(R"({"b":{"shape":[2],"data_offsets":[4,8],"dtype":"BF16"},"__metadata__":{"format":"pt"})"
-           R"(,"a":{"dtype":"F16","shape":[2,1],"data_offsets":[0,4]}}   )",
-           "12345678");
+  const std::string file = File(
+      R"({"b":{"shape":[2],"data_offsets":[4,8],"dtype":"BF16"},"__metadata__":{"format":"pt"})"
+      R"(,"a":{"dtype":"F16","shape":[2,1],"data_offsets":[0,4]}}   )",
+      "12345678");
   const Result<Layout> layout = Parse(Bytes(file), "a");
   ASSERT_TRUE(layout.ok()) << layout.status().message();
   ASSERT_EQ(layout->tensors.size(), 2U);

@@ -42,8 +42,9 @@ std::vector<uint64_t> DistributedSampler::NextBatch(uint64_t max_count) {
   const uint64_t world = static_cast<uint64_t>(options_.world_size);
   std::vector<uint64_t> batch(count);
   for (uint64_t i = 0; i < count; ++i) {
-    const uint64_t place = (handed_out_.samples + i * world + static_cast<uint64_t>(options_.rank)) %
-                           options_.dataset_size;
+    const uint64_t place =
+        (handed_out_.samples + i * world + static_cast<uint64_t>(options_.rank)) %
+        options_.dataset_size;
     batch[i] = options_.shuffle ? order_[place] : place;
   }
   handed_out_.samples += count * world;

@@ -78,7 +78,8 @@ class DistributedSampler {
   struct Position {
     int64_t epoch = 0;
     uint64_t samples = 0;
-    // End of the epoch's sequence: whole shares for every rank, counted from where this world began.
+    // End of the epoch's sequence: whole shares for every rank, counted from where this world
+    // began.
     uint64_t end = 0;
   };
   Position Begin(int64_t epoch, uint64_t samples) const;

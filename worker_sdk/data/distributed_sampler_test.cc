@@ -57,8 +57,7 @@ TEST(DistributedSampler, SharesEverySampleOutOnce) {
 
 TEST(DistributedSampler, FillsUpFromTheBeginningOfTheSequence) {
   auto world = MakeWorld({.dataset_size = 10, .world_size = 4, .shuffle = false});
-  EXPECT_EQ(RestOfEpoch(world, 3),
-            (std::vector<uint64_t>{0, 4, 8, 1, 5, 9, 2, 6, 0, 3, 7, 1}));
+  EXPECT_EQ(RestOfEpoch(world, 3), (std::vector<uint64_t>{0, 4, 8, 1, 5, 9, 2, 6, 0, 3, 7, 1}));
 }
 
 TEST(DistributedSampler, LeavesTheOddRestOutWithDropLast) {
@@ -136,8 +135,7 @@ TEST(DistributedSampler, MayFetchAheadIntoTheNextEpoch) {
 // ends of epochs included.
 TEST(DistributedSampler, ResumesAnywhereAsIfNothingHadHappened) {
   for (bool drop_last : {false, true}) {
-    const Options options{
-        .dataset_size = 53, .world_size = 3, .seed = 8, .drop_last = drop_last};
+    const Options options{.dataset_size = 53, .world_size = 3, .seed = 8, .drop_last = drop_last};
     auto straight = MakeWorld(options);
     auto broken = MakeWorld(options);
     for (int step = 0; step < 40; ++step) {
@@ -241,8 +239,7 @@ TEST(DistributedSampler, RefusesAStateOfOtherDataOrAnImpossibleOne) {
   EXPECT_EQ(code([](SamplerState& s) { s.epoch = -1; }), StatusCode::kInvalidArgument);
   EXPECT_EQ(code([](SamplerState& s) { s.world_size = 0; }), StatusCode::kInvalidArgument);
   EXPECT_EQ(code([](SamplerState& s) { s.position = 11; }), StatusCode::kInvalidArgument);
-  EXPECT_EQ(code([](SamplerState& s) { s.position = ~uint64_t{0}; }),
-            StatusCode::kInvalidArgument);
+  EXPECT_EQ(code([](SamplerState& s) { s.position = ~uint64_t{0}; }), StatusCode::kInvalidArgument);
   EXPECT_EQ(sampler.state(), good);
   EXPECT_NE(sampler.Restore({.dataset_size = 11}).message().find("11"), std::string::npos);
 }
