@@ -63,7 +63,7 @@ class Reducer {
   Status MarkReady(size_t index);
   // Waits for all averages; collective. kFailedPrecondition on every rank if any rank left a
   // parameter unmarked (the message names them); the gradients are of no use then, and the next
-  // step may go on. Other errors are those of the group and final.
+  // step may go on after ZeroGradients(). Other errors are those of the group and final.
   Status Finish();
 
   // While it lives, gradients only accumulate: MarkReady() and Finish() communicate nothing. All
@@ -84,15 +84,15 @@ class Reducer {
 
   Reducer(ProcessGroup& group, std::vector<Parameter> parameters, ReducerOptions options);
   // The parts of Create().
+  Status CheckParameters() const;
   Status Allocate();
-  Status CheckAgreement(const Status& own);
   Status BroadcastParameters();
 
-  void LaunchFull();
+  // Sends every bucket that is complete and whose turn it is.
+  void LaunchComplete();
   void Launch(size_t bucket);
-  // Every rank's unmarked parameters, in words.
-  Status NameMissing();
-  void Reset();
+  // Collective: the parameters that any rank left unmarked, in words.
+  Status NameMissing(const std::vector<char>& marked);
 
   ProcessGroup& group_;
   const std::vector<Parameter> parameters_;
