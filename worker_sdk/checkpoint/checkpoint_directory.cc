@@ -11,6 +11,9 @@
 namespace muster {
 namespace {
 
+// Hashed twice and written while it is in the processor's cache.
+constexpr uint64_t kPiece = 512 << 10;
+
 std::string Join(const std::string& directory, const std::string& name) {
   return directory + "/" + name;
 }
@@ -267,17 +270,20 @@ Result<Manifest::Shard> CheckpointDirectory::WriteShard(const std::string& file,
   WritableFile& out = **opened;
 
   Fingerprint hash;
-  const auto append = [&](const void* bytes, size_t size) {
-    hash.Add(bytes, size);
-    return out.Append(bytes, size);
-  };
+  hash.Add(header.data(), header.size());
+  Status written = out.Append(header.data(), header.size());
   Manifest::Shard shard{.file = file, .bytes = layout.data_offset + layout.data_bytes};
-  Status written = append(header.data(), header.size());
   for (size_t i = 0; i < data.size() && written.ok(); ++i) {
-    const safetensors::TensorEntry& tensor = layout.tensors[i];
-    shard.tensors.push_back(
-        {.name = tensor.name, .xxh3 = Fingerprint::Of(data[i], tensor.bytes())});
-    written = append(data[i], tensor.bytes());
+    const auto* bytes = static_cast<const std::byte*>(data[i]);
+    const uint64_t size = layout.tensors[i].bytes();
+    Fingerprint tensor_hash;
+    for (uint64_t done = 0; done < size && written.ok(); done += kPiece) {
+      const uint64_t piece = std::min(kPiece, size - done);
+      hash.Add(bytes + done, piece);
+      tensor_hash.Add(bytes + done, piece);
+      written = out.Append(bytes + done, piece);
+    }
+    shard.tensors.push_back({.name = layout.tensors[i].name, .xxh3 = tensor_hash.value()});
   }
   if (written.ok()) written = out.Sync();
   if (written.ok()) written = out.Close();

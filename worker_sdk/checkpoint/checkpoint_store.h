@@ -24,7 +24,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -105,9 +104,9 @@ class CheckpointStore {
   Options options_;
   // Rank 0 alone.
   std::unique_ptr<CheckpointDirectory> directory_;
-  // The checkpoint that the next one descends from; empty: from nothing.
+  // Rank 0 alone: the checkpoint that the next one descends from; empty: from nothing.
   std::string parent_;
-  // Steps that this store has committed; bounded by `keep`.
+  // The newest step that this store has committed.
   std::optional<int64_t> last_saved_step_;
 };
 
