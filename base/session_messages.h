@@ -49,6 +49,10 @@ struct Attach {
   std::optional<RunningWorld> running;
   // Highest round this agent has seen, 0 for none: the next round is above it.
   RoundId highest_round;
+  // What this agent last heard of the job (StartRound, CommitNoted), running or not: a rendezvous
+  // that restarts while no worker runs would forget the budget and the checkpoint otherwise.
+  int restarts_charged = 0;
+  std::optional<Commit> last_commit;
 
   friend bool operator==(const Attach&, const Attach&) = default;
 };
@@ -224,6 +228,16 @@ struct JobEnded {
 using RendezvousMessage =
     std::variant<Attached, Refused, HeartbeatAck, Notice, StartRound, StopRound, SuccessNoted,
                  CommitGranted, CommitRefused, CommitNoted, JobEnded>;
+
+// ---- key-value table -----------------------------------------------------------------------
+
+// Names the worker's round in every key-value call; a call for another round is refused.
+struct RoundScope {
+  std::string run_id;
+  Incarnation incarnation;
+  World world;
+  friend bool operator==(const RoundScope&, const RoundScope&) = default;
+};
 
 }  // namespace muster
 

@@ -34,6 +34,11 @@ def cuda_library(name, srcs, hdrs = [], deps = [], arch = ["75", "80", "90"], **
         srcs = objects,
         hdrs = hdrs,
         linkstatic = True,
-        deps = deps + ["@cuda//:cudart"],
+        deps = deps + ["@cuda//:cudart_static"],
         **kwargs
     )
+
+def cuda_test(name, **kwargs):
+    """A cc_test that exists only where CUDA was found."""
+    if CUDA_FOUND and NVCC:
+        native.cc_test(name = name, **kwargs)

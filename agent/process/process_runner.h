@@ -5,6 +5,7 @@
 #ifndef MUSTER_AGENT_PROCESS_PROCESS_RUNNER_H_
 #define MUSTER_AGENT_PROCESS_PROCESS_RUNNER_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -29,12 +29,7 @@ class SessionObserver {
   virtual void OnDisconnected(uint64_t connection, absl::Status why) = 0;
 };
 
-// Names the worker's round in every key-value call; a call for another round is refused.
-struct RoundScope {
-  std::string run_id;
-  Incarnation incarnation;
-  World world;
-};
+using RoundScope = ::muster::RoundScope;
 
 class RendezvousClient {
  public:

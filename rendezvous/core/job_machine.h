@@ -4,11 +4,46 @@
 //
 //                      MIN reached            MAX, last call, or all survivors back
 //   Gathering ───────────────────► Closing ───────────────────────────► Running
-//       ▲  ▲                          │ below MIN                          │ failure, loss,
-//       scale-up │  └──────────────────────────┘                                    ▼
-//       └───────────────────────────────────────── all acknowledged ── Stopping
-//   Recovering: after a restart of the rendezvous, until the running world is complete again.
+//     ▲  ▲  ▲        below MIN        │                     all succeeded │  │ failure, loss,
+//     │  │  └─────────────────────────┘                     Succeeded ◄───┘  │ growth, leave
+//     │  └────────────── all acknowledged the stop ── Stopping ◄─────────────┘
+//     └─ (start)                                       │  ▲
+//                               budget spent: Failed ◄─┘  │ failure, leave, deadline
+//   Recovering: a world that ran before this rendezvous ──┘ ... complete again: Running
 //   Succeeded, Failed: final.
+//
+// State after an event (an agent's, of the current round where there is one), with MIN:MAX = 2:3
+// and two agents; job_walk_test.cc feeds every cell. G(athering) C(losing) R(unning) S(topping)
+// V (recovering) O (succeeded) F(ailed):
+//
+//   event                        G C R S V O F    what happens
+//   Attach, newcomer             C R S S V O F    joins; MAX starts a round, a free place stops it
+//   Attach, other terms          G C R S V O F    Refused, both values named
+//   Attach, older world runs     V V R S V O F    recovered while this machine has formed no round
+//   Attach again, workers run    G C R S V O F    is sent what it missed
+//   Attach again, none run       G C S S S O F    StartRound anew if it never came; else a stop
+//   stream ends                  G G R S V O F    may come back within reattach_grace
+//   ... and it doesn't           G G S S V O F    lost; while recovering it counts as missing
+//   silent for a lease           G G S S V O F    the same
+//   Heartbeat, time              G C R S V O F    acknowledged; deadlines
+//   NodeSucceeded                G C R S V O F    noted; the last one ends the job well
+//   WorkerFailed                 G C S S S O F    the round stops
+//   StopDone                     G C S S S O F    the last one ends the round
+//   Leave                        G G S S S O F    free; below MIN the job ends (75), nobody waits
+//   ShardReport, CommitDone      G C R S V O F    granted, noted, or refused as stale
+//   HostStopping                 F F F F F O F    StopRound and JobEnded to all
+//
+// Where DESIGN leaves it open:
+// - attempt = round - 1, so that it survives a restart of the rendezvous and no log folder is used
+//   twice, though numbers are left out where rounds were.
+// - A round that a failure stopped is charged; one that a loss, a leave or growth stopped first is
+//   not, whatever its workers report meanwhile: they die of it. A noted success makes a loss free.
+// - A lost incarnation that comes back with workers is Refused as superseded; without, it joins.
+// - Below MIN after a loss the job waits join_timeout and ends with 69; after a Leave it ends at
+//   once with 75.
+// - A job whose agents all went before its first round is forgotten: the next one sets the terms.
+// - While recovering, a member of the round that attaches without workers proves that it can't be
+//   completed: the rest is stopped at once. No commit is granted before the world is complete.
 #ifndef MUSTER_RENDEZVOUS_CORE_JOB_MACHINE_H_
 #define MUSTER_RENDEZVOUS_CORE_JOB_MACHINE_H_
 
@@ -106,7 +141,7 @@ struct JobOptions {
   // first. Zero for --standalone, where nobody can have been there before.
   Duration startup_quiet = std::chrono::seconds(1);
   // Highest round known from --state-dir; the next one is above it.
-  RoundId highest_round;
+  RoundId highest_round{};
   // Losses of one node (by name) without a commit or `good_uptime` between, after which it is set
   // aside. 0: never.
   int max_node_failures = 0;

@@ -1,0 +1,386 @@
+#include "agent/process/log_pump.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <functional>
+#include <future>
+#include <list>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "agent/process/console_sink.h"
+#include "agent/process/line_assembler.h"
+#include "agent/process/log_file.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+
+namespace muster::agent {
+namespace {
+
+constexpr size_t kReadBytes = 64 << 10;
+// Reads of one stream in one turn, so that a loud worker doesn't starve the others.
+constexpr int kReadsInTurn = 8;
+constexpr size_t kTailBytes = 4096;
+constexpr Duration kTailPatience = std::chrono::milliseconds(200);
+constexpr Duration kFlushPatience = std::chrono::seconds(1);
+// Beyond its patience, for the thread's answer: it may be in the middle of a write to a disk.
+constexpr Duration kAnswerMargin = std::chrono::milliseconds(500);
+
+// One worker's stdout or stderr, from its pipe to the console and the file.
+struct Stream {
+  Stream(int fd, std::string path, LineAssembler lines_from)
+      : read_fd(fd), file(std::move(path)), lines(std::move(lines_from)) {}
+  ~Stream() {
+    if (read_fd >= 0) close(read_fd);
+  }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  RoundId round;
+  LocalRank local_rank;
+  bool is_stderr = false;
+  // -1 once it has ended.
+  int read_fd;
+  LogFile file;
+  bool file_failure_is_said = false;
+  LineAssembler lines;
+  // Null: not shown.
+  ConsoleSink* sink = nullptr;
+  std::string tail;
+};
+
+struct Finishing {
+  RoundId round;
+  Instant deadline;
+  std::shared_ptr<std::promise<std::vector<LostOutput>>> answer;
+};
+
+std::string LastLines(const std::string& text) {
+  if (text.size() <= kTailBytes) return text;
+  std::string last = text.substr(text.size() - kTailBytes);
+  // Begin with a whole line, unless it is one endless line.
+  size_t newline = last.find('\n');
+  return newline + 1 < last.size() ? last.substr(newline + 1) : last;
+}
+
+// Makes a pipe; the read end doesn't block.
+bool MakePipe(int* read_end, int* write_end) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return false;
+  fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  *read_end = ends[0];
+  *write_end = ends[1];
+  return true;
+}
+
+}  // namespace
+
+// All but Post() runs on the pump's thread: the calls of the public interface reach it as tasks.
+class LogPump::Loop {
+ public:
+  explicit Loop(Options options)
+      : stderr_sink_(options.stderr_fd),
+        own_stdout_sink_(options.stdout_fd),
+        stdout_sink_(ConsoleSink::LeadToSamePlace(options.stdout_fd, options.stderr_fd)
+                         ? &stderr_sink_
+                         : &own_stdout_sink_),
+        wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+        thread_([this] { Serve(); }) {}
+
+  ~Loop() {
+    Post([this] { quit_at_ = Now() + kFlushPatience; });
+    thread_.join();
+    close(wake_fd_);
+  }
+
+  // Any thread.
+  void Post(std::function<void()> task) {
+    {
+      base::MutexLock lock(mutex_);
+      tasks_.push_back(std::move(task));
+    }
+    uint64_t one = 1;
+    [[maybe_unused]] ssize_t ignored = write(wake_fd_, &one, sizeof(one));
+  }
+
+  void AddStream(RoundId round, const WorkerOutput& output, bool is_stderr, int read_fd,
+                 bool is_alone) {
+    ConsoleSink* sink = is_stderr ? &stderr_sink_ : stdout_sink_;
+    LineAssembler lines({.prefix = output.prefix,
+                         .is_terminal = sink->is_terminal(),
+                         .shows_unfinished = is_alone});
+    Stream& stream = streams_.emplace_back(
+        read_fd, is_stderr ? output.stderr_file : output.stdout_file, std::move(lines));
+    stream.round = round;
+    stream.local_rank = output.local_rank;
+    stream.is_stderr = is_stderr;
+    bool is_shown = is_stderr ? output.show_stderr : output.show_stdout;
+    if (is_shown) stream.sink = sink;
+    stream.file.Open();
+    SayFileFailure(&stream);
+  }
+
+  // A new round's workers begin with nothing of an older round's.
+  void ForgetEnded() {
+    streams_.remove_if([](const Stream& stream) { return stream.read_fd < 0; });
+  }
+
+  void Say(const std::string& line) { stderr_sink_.AddAlways(Now(), line + "\n"); }
+
+  std::string Tail(LocalRank local_rank) {
+    Stream* newest = nullptr;
+    for (Stream& stream : streams_) {
+      bool matches = stream.is_stderr && stream.local_rank == local_rank;
+      if (matches && (newest == nullptr || newest->round <= stream.round)) newest = &stream;
+    }
+    if (newest == nullptr) return {};
+    // Bounded by what was in the pipe: the worker has ended, or may write for ever.
+    ReadTurn(newest);
+    return LastLines(newest->tail);
+  }
+
+  void Finish(Finishing finishing) { finishing_.push_back(std::move(finishing)); }
+
+ private:
+  static Instant Now() { return SystemClock().Now(); }
+
+  void Serve() {
+    sigset_t all;
+    sigfillset(&all);
+    // Signals are for other threads; SIGPIPE is for none.
+    pthread_sigmask(SIG_SETMASK, &all, nullptr);
+    while (true) {
+      WaitAndRead();
+      RunTasks();
+      Instant now = Now();
+      for (Stream& stream : streams_) {
+        if (now >= stream.lines.NextWakeup())
+          Show(&stream, [&](std::string* out) { stream.lines.Tick(now, out); });
+      }
+      FlushSinks();
+      FinishRounds(now);
+      bool is_flushed = stderr_sink_.backlog_size() + stdout_sink_->backlog_size() == 0;
+      if (!quit_at_.IsNever() && (is_flushed || now >= quit_at_)) return;
+    }
+  }
+
+  void WaitAndRead() {
+    Instant now = Now();
+    std::vector<pollfd> polled;
+    polled.push_back({wake_fd_, POLLIN, 0});
+    polled.push_back({stderr_sink_.poll_fd(), POLLOUT, 0});
+    polled.push_back({own_stdout_sink_.poll_fd(), POLLOUT, 0});
+    std::vector<Stream*> polled_streams;
+    for (Stream& stream : streams_) {
+      bool is_held_up = stream.sink != nullptr && stream.sink->HoldsUp(now);
+      if (stream.read_fd < 0 || is_held_up) continue;
+      polled.push_back({stream.read_fd, POLLIN, 0});
+      polled_streams.push_back(&stream);
+    }
+    Instant wakeup = NextWakeup(now);
+    timespec timeout{};
+    if (!wakeup.IsNever()) {
+      int64_t ns = std::max<int64_t>((wakeup - now).count(), 0);
+      timeout = {ns / 1'000'000'000, ns % 1'000'000'000};
+    }
+    if (ppoll(polled.data(), polled.size(), wakeup.IsNever() ? nullptr : &timeout, nullptr) < 0) {
+      return;
+    }
+    uint64_t count = 0;
+    [[maybe_unused]] ssize_t ignored = read(wake_fd_, &count, sizeof(count));
+    for (size_t i = 0; i < polled_streams.size(); ++i) {
+      if (polled[i + 3].revents != 0) ReadTurn(polled_streams[i]);
+    }
+  }
+
+  Instant NextWakeup(Instant now) const {
+    Instant wakeup = quit_at_;
+    for (const Finishing& finishing : finishing_) wakeup = std::min(wakeup, finishing.deadline);
+    for (const Stream& stream : streams_) wakeup = std::min(wakeup, stream.lines.NextWakeup());
+    for (const ConsoleSink* sink : {&stderr_sink_, &own_stdout_sink_}) {
+      if (sink->HoldsUp(now)) wakeup = std::min(wakeup, sink->HoldsUpUntil());
+    }
+    return wakeup;
+  }
+
+  void RunTasks() {
+    std::vector<std::function<void()>> tasks;
+    {
+      base::MutexLock lock(mutex_);
+      tasks.swap(tasks_);
+    }
+    for (const auto& task : tasks) task();
+  }
+
+  void ReadTurn(Stream* stream) {
+    char buffer[kReadBytes];
+    for (int i = 0; i < kReadsInTurn && stream->read_fd >= 0; ++i) {
+      ssize_t got = read(stream->read_fd, buffer, sizeof(buffer));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+      if (got <= 0) {
+        EndStream(stream);
+        return;
+      }
+      Take(stream, std::string_view(buffer, static_cast<size_t>(got)));
+    }
+  }
+
+  void Take(Stream* stream, std::string_view bytes) {
+    if (stream->is_stderr) {
+      stream->tail += bytes;
+      if (stream->tail.size() > 2 * kTailBytes) {
+        stream->tail.erase(0, stream->tail.size() - kTailBytes - 1);
+      }
+    }
+    stream->file.Write(bytes);
+    SayFileFailure(stream);
+    Instant now = Now();
+    Show(stream, [&](std::string* out) { stream->lines.Feed(now, bytes, out); });
+  }
+
+  template <class MakeText>
+  void Show(Stream* stream, MakeText make_text) {
+    if (stream->sink == nullptr) return;
+    shown_.clear();
+    make_text(&shown_);
+    stream->sink->Add(Now(), shown_);
+  }
+
+  void EndStream(Stream* stream) {
+    if (stream->read_fd < 0) return;
+    close(stream->read_fd);
+    stream->read_fd = -1;
+    Show(stream, [&](std::string* out) { stream->lines.End(out); });
+  }
+
+  void SayFileFailure(Stream* stream) {
+    if (stream->file_failure_is_said || stream->file.failure().empty()) return;
+    stream->file_failure_is_said = true;
+    Say("muster: cannot write " + stream->file.path() + ": " + stream->file.failure() +
+        "; the job goes on without it");
+  }
+
+  void FlushSinks() {
+    for (ConsoleSink* sink : {&stderr_sink_, &own_stdout_sink_}) {
+      sink->Flush(Now());
+    }
+    for (const auto& [sink, name] :
+         {std::pair{&stderr_sink_, "stderr"}, {stdout_sink_, "stdout"}}) {
+      if (sink->lost_bytes() == 0 || sink->backlog_size() > 0 || console_loss_is_said_) continue;
+      console_loss_is_said_ = true;
+      Say(std::string("muster: ") + std::to_string(sink->lost_bytes()) + " bytes of output to " +
+          name + " are not shown: " + sink->why_lost());
+    }
+  }
+
+  void FinishRounds(Instant now) {
+    bool is_shown = stderr_sink_.backlog_size() + stdout_sink_->backlog_size() == 0;
+    for (auto it = finishing_.begin(); it != finishing_.end();) {
+      bool is_drained = std::none_of(streams_.begin(), streams_.end(), [&](const Stream& stream) {
+        return stream.round == it->round && stream.read_fd >= 0;
+      });
+      if (!(is_drained && is_shown) && now < it->deadline) {
+        ++it;
+        continue;
+      }
+      it->answer->set_value(CloseRound(it->round));
+      it = finishing_.erase(it);
+    }
+  }
+
+  std::vector<LostOutput> CloseRound(RoundId round) {
+    std::vector<LostOutput> lost;
+    for (Stream& stream : streams_) {
+      if (stream.round != round) continue;
+      ReadTurn(&stream);
+      EndStream(&stream);
+      if (stream.file.lost_bytes() > 0) {
+        lost.push_back({stream.file.path(), stream.file.failure(), stream.file.lost_bytes()});
+      }
+      stream.file.Close();
+    }
+    std::string why = stderr_sink_.why_lost();
+    uint64_t bytes = stderr_sink_.lost_bytes();
+    if (stdout_sink_ != &stderr_sink_) {
+      bytes += stdout_sink_->lost_bytes();
+      if (why.empty()) why = stdout_sink_->why_lost();
+    }
+    if (bytes > console_loss_told_)
+      lost.push_back({"the console", why, bytes - console_loss_told_});
+    console_loss_told_ = bytes;
+    return lost;
+  }
+
+  // The thread's own.
+  ConsoleSink stderr_sink_;
+  ConsoleSink own_stdout_sink_;
+  // own_stdout_sink_, or stderr_sink_ where both lead to the same place: one order for both.
+  ConsoleSink* const stdout_sink_;
+  std::list<Stream> streams_;
+  std::vector<Finishing> finishing_;
+  std::string shown_;
+  bool console_loss_is_said_ = false;
+  uint64_t console_loss_told_ = 0;
+  Instant quit_at_ = Instant::Never();
+
+  const int wake_fd_;
+  base::Mutex mutex_;
+  std::vector<std::function<void()>> tasks_ MUSTER_GUARDED_BY(mutex_);
+
+  // Last: it uses the others.
+  std::thread thread_;
+};
+
+LogPump::LogPump(Options options) : loop_(std::make_unique<Loop>(options)) {}
+
+LogPump::~LogPump() = default;
+
+std::vector<WorkerPipes> LogPump::Open(RoundId round, const std::vector<WorkerOutput>& outputs) {
+  std::vector<WorkerPipes> pipes;
+  bool is_alone = outputs.size() == 1;
+  loop_->Post([loop = loop_.get()] { loop->ForgetEnded(); });
+  for (const WorkerOutput& output : outputs) {
+    WorkerPipes& ends = pipes.emplace_back();
+    ends.local_rank = output.local_rank;
+    for (bool is_stderr : {false, true}) {
+      int read_end = -1;
+      if (!MakePipe(&read_end, is_stderr ? &ends.stderr_fd : &ends.stdout_fd)) continue;
+      loop_->Post([=, loop = loop_.get()] {
+        loop->AddStream(round, output, is_stderr, read_end, is_alone);
+      });
+    }
+  }
+  return pipes;
+}
+
+void LogPump::Say(std::string_view line) {
+  loop_->Post([loop = loop_.get(), text = std::string(line)] { loop->Say(text); });
+}
+
+std::string LogPump::StderrTail(LocalRank local_rank) {
+  // Shared: the thread may answer after the wait is over.
+  auto answer = std::make_shared<std::promise<std::string>>();
+  std::future<std::string> tail = answer->get_future();
+  loop_->Post([=, loop = loop_.get()] { answer->set_value(loop->Tail(local_rank)); });
+  if (tail.wait_for(kTailPatience) != std::future_status::ready) return {};
+  return tail.get();
+}
+
+std::vector<LostOutput> LogPump::Finish(RoundId round, Duration patience) {
+  auto answer = std::make_shared<std::promise<std::vector<LostOutput>>>();
+  std::future<std::vector<LostOutput>> lost = answer->get_future();
+  Instant deadline = SystemClock().Now() + patience;
+  loop_->Post([=, loop = loop_.get()] { loop->Finish({round, deadline, answer}); });
+  if (lost.wait_for(patience + kAnswerMargin) != std::future_status::ready) return {};
+  return lost.get();
+}
+
+}  // namespace muster::agent

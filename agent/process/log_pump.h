@@ -1,0 +1,90 @@
+// Takes what the workers write: whole lines with a prefix to the console, every byte to the files.
+// Workers write into pipes that are always drained: a console that is slow or stuck, or a disk that
+// is full, costs output (counted, said once), never a worker's time and never its life. The content
+// is bytes; nothing is decoded. Owned by the agent; thread-safe; one thread of its own.
+//
+//   pipes = pump.Open(round, outputs);  runner.Spawn(round, ... pipes[i].stdout_fd ...);
+//   on a worker's exit: pump.StderrTail(local_rank);  on the round's end: pump.Finish(round, 1s);
+#ifndef MUSTER_AGENT_PROCESS_LOG_PUMP_H_
+#define MUSTER_AGENT_PROCESS_LOG_PUMP_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/instant.h"
+
+namespace muster::agent {
+
+// Where one worker's output goes. Both a file and the console: both (torchrun's --tee); a file
+// alone: --redirects; neither: the output is dropped.
+struct WorkerOutput {
+  LocalRank local_rank;
+  // Before each line on the console, as it is: "[trainer0]: ". May be empty.
+  std::string prefix;
+  // Paths of files to write anew, or empty. Missing folders above them are made.
+  std::string stdout_file;
+  std::string stderr_file;
+  bool show_stdout = true;
+  bool show_stderr = true;
+};
+
+// Write ends for WorkerCommand, which owns them from then on. -1 if the process has no descriptor
+// left: the worker then inherits the agent's stream.
+struct WorkerPipes {
+  LocalRank local_rank;
+  int stdout_fd = -1;
+  int stderr_fd = -1;
+};
+
+// Output that didn't reach a place, for the summary.
+struct LostOutput {
+  // A file's path, or "the console".
+  std::string place;
+  // As strerror() says it, or "it takes no more output".
+  std::string reason;
+  uint64_t bytes = 0;
+};
+
+class LogPump {
+ public:
+  struct Options {
+    // The console. Not owned; must stay open as long as the pump lives.
+    int stdout_fd = 1;
+    int stderr_fd = 2;
+  };
+  explicit LogPump(Options options);
+  // Flushes the console for at most a second.
+  ~LogPump();
+  LogPump(const LogPump&) = delete;
+  LogPump& operator=(const LogPump&) = delete;
+
+  // Makes the pipes of a round's workers, in the order of `outputs`. A file that can't be opened is
+  // said once on the console and its output counted as lost.
+  std::vector<WorkerPipes> Open(RoundId round, const std::vector<WorkerOutput>& outputs);
+
+  // One line of the agent's own on the console's stderr, never inside a worker's line. A newline is
+  // added.
+  void Say(std::string_view line);
+
+  // The last lines of a worker's stderr, at most 4 KiB, whole lines where possible. Of the newest
+  // round that has this local rank. What an ended worker wrote before it ended is included (waits
+  // for that at most 200 ms). Stays available until the next Open().
+  std::string StderrTail(LocalRank local_rank);
+
+  // Waits until all that the round's workers wrote is taken and shown. `patience` bounds it: a
+  // left-over process may hold a pipe open, the console may be stuck. The round's pipes and files
+  // are closed then. Returns what was lost in this round, each place once.
+  std::vector<LostOutput> Finish(RoundId round, Duration patience);
+
+ private:
+  class Loop;
+  std::unique_ptr<Loop> loop_;
+};
+
+}  // namespace muster::agent
+
+#endif  // MUSTER_AGENT_PROCESS_LOG_PUMP_H_

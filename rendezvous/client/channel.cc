@@ -1,0 +1,107 @@
+#include "rendezvous/client/channel.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace muster::rendezvous {
+namespace {
+
+// As the rendezvous sends at most: verdicts of many failures.
+constexpr int kMaxReceivedBytes = 16 << 20;
+
+// gRPC's targets name addresses of one family only.
+absl::StatusOr<std::string> Lookup(const std::string& host, uint16_t port, int flags) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags;
+  addrinfo* found = nullptr;
+  int error = getaddrinfo(host.c_str(), nullptr, &hints, &found);
+  if (error != 0) {
+    std::string why =
+        absl::StrCat("the rendezvous' host \"", host, "\" doesn't resolve: ", gai_strerror(error));
+    return error == EAI_AGAIN ? absl::UnavailableError(why) : absl::InvalidArgumentError(why);
+  }
+  std::vector<std::string> v4, v6;
+  for (addrinfo* a = found; a != nullptr; a = a->ai_next) {
+    char text[NI_MAXHOST] = "";
+    if (getnameinfo(a->ai_addr, a->ai_addrlen, text, sizeof(text), nullptr, 0, NI_NUMERICHOST) != 0)
+      continue;
+    std::vector<std::string>& family = a->ai_family == AF_INET ? v4 : v6;
+    std::string address = a->ai_family == AF_INET ? absl::StrCat(text, ":", port)
+                                                  : absl::StrCat("[", text, "]:", port);
+    if (std::find(family.begin(), family.end(), address) == family.end()) family.push_back(address);
+  }
+  freeaddrinfo(found);
+  if (!v4.empty()) return absl::StrCat("ipv4:", absl::StrJoin(v4, ","));
+  if (!v6.empty()) return absl::StrCat("ipv6:", absl::StrJoin(v6, ","));
+  return absl::InvalidArgumentError(
+      absl::StrCat("the rendezvous' host \"", host, "\" has no address"));
+}
+
+}  // namespace
+
+std::string EndpointText(const std::string& host, uint16_t port) {
+  if (absl::StrContains(host, ":")) return absl::StrCat("[", host, "]:", port);
+  return absl::StrCat(host, ":", port);
+}
+
+bool IsNumericHost(const std::string& host) { return Lookup(host, 1, AI_NUMERICHOST).ok(); }
+
+absl::StatusOr<std::string> ResolveTarget(const std::string& host, uint16_t port) {
+  return Lookup(host, port, 0);
+}
+
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, Duration connect_timeout) {
+  grpc::ChannelArguments args;
+  args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  args.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
+  args.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  args.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
+  args.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 250);
+  // Also how long one attempt to connect may take.
+  args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
+              static_cast<int>(connect_timeout / std::chrono::milliseconds(1)));
+  args.SetMaxReceiveMessageSize(kMaxReceivedBytes);
+  return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), args);
+}
+
+absl::Status ExplainConnectFailure(const grpc::Status& status, const std::string& endpoint) {
+  const std::string& seen = status.error_message();
+  const std::string lower = absl::AsciiStrToLower(seen);
+  auto says = [&](const char* words) { return absl::StrContains(lower, words); };
+  if (says("connection refused"))
+    return absl::UnavailableError(
+        absl::StrCat("nobody listens at ", endpoint, ": connection refused"));
+  if (says("http1.x") || says("settings frame") || says("connect string") ||
+      says("unexpected content-type") || says("unexpected http status") ||
+      says("http2 status code") || says("too small frame") || says("frame size") ||
+      says("unknown frame"))
+    return absl::InternalError(absl::StrCat("what answers at ", endpoint,
+                                            " is no muster rendezvous: it doesn't speak gRPC"));
+  switch (status.error_code()) {
+    case grpc::StatusCode::OK:
+    case grpc::StatusCode::UNIMPLEMENTED:
+      return absl::UnimplementedError(absl::StrCat(
+          "what answers at ", endpoint, " is no muster rendezvous, but another gRPC server"));
+    case grpc::StatusCode::UNAVAILABLE:
+    case grpc::StatusCode::CANCELLED:
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+      return absl::UnavailableError(
+          absl::StrCat("the rendezvous at ", endpoint, " can't be reached: ", seen));
+    default:
+      return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
+                          absl::StrCat("the rendezvous at ", endpoint, " says: ", seen));
+  }
+}
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,38 @@
+// Channels to a rendezvous and what their failures mean: shared by the client and the probe.
+// Functions; thread-safe.
+#ifndef MUSTER_RENDEZVOUS_CLIENT_CHANNEL_H_
+#define MUSTER_RENDEZVOUS_CLIENT_CHANNEL_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/instant.h"
+
+namespace muster::rendezvous {
+
+// "host:port" as people write it; an IPv6 address in brackets.
+std::string EndpointText(const std::string& host, uint16_t port);
+
+// Whether ResolveTarget() answers without asking anybody.
+bool IsNumericHost(const std::string& host);
+
+// gRPC's name for all addresses of a host. Blocks on the system's resolver unless the host is
+// numeric. InvalidArgument: no such name. Unavailable: the resolver couldn't tell now.
+absl::StatusOr<std::string> ResolveTarget(const std::string& host, uint16_t port);
+
+// A channel of its own connection: no HTTP proxy, no keepalive, nothing remembered of failures that
+// earlier channels had.
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, Duration connect_timeout);
+
+// Says in one sentence why an RPC failed before a rendezvous had answered it. Codes as in
+// grpc_rendezvous_client.h.
+absl::Status ExplainConnectFailure(const grpc::Status& status, const std::string& endpoint);
+
+}  // namespace muster::rendezvous
+
+#endif  // MUSTER_RENDEZVOUS_CLIENT_CHANNEL_H_

@@ -1,0 +1,35 @@
+#include "rendezvous/client/probe.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "proto/rendezvous.grpc.pb.h"
+#include "rendezvous/client/channel.h"
+
+namespace muster::rendezvous {
+
+ProbeResult Probe(const std::string& host, uint16_t port, Duration timeout) {
+  // All interfaces: one of them is the loopback.
+  const std::string asked = host.empty() ? "127.0.0.1" : host;
+  const std::string endpoint = EndpointText(asked, port);
+  absl::StatusOr<std::string> target = ResolveTarget(asked, port);
+  if (!target.ok()) return {ProbeAnswer::kNobody, std::string(target.status().message())};
+  auto stub = proto::Rendezvous::NewStub(MakeChannel(*target, timeout));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() +
+                       std::chrono::duration_cast<std::chrono::system_clock::duration>(timeout));
+  proto::GetStatusRequest request;
+  request.set_run_id("");
+  proto::GetStatusReply reply;
+  grpc::Status status = stub->GetStatus(&context, request, &reply);
+  if (status.ok() && !reply.version().empty()) return {ProbeAnswer::kMuster, reply.version()};
+  absl::Status why = ExplainConnectFailure(status, endpoint);
+  bool nobody = absl::IsUnavailable(why) && absl::StrContains(why.message(), "refused");
+  return {nobody ? ProbeAnswer::kNobody : ProbeAnswer::kSomethingElse, std::string(why.message())};
+}
+
+}  // namespace muster::rendezvous

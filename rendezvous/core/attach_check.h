@@ -1,0 +1,32 @@
+// May this agent be in this job at all? Checks what an Attach says of itself, and against the job's
+// terms, which are those of its first agent. Each answer is one sentence for the person who started
+// the node: both values and what to do. Pure; thread-safe.
+#ifndef MUSTER_RENDEZVOUS_CORE_ATTACH_CHECK_H_
+#define MUSTER_RENDEZVOUS_CORE_ATTACH_CHECK_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/job_types.h"
+#include "base/session_messages.h"
+
+namespace muster::rendezvous {
+
+// Rounds above this are refused as nonsense: a job that restarts every second for 30 years has
+// fewer, and the next round's number must not overflow.
+inline constexpr uint64_t kMaxRound = uint64_t{1} << 30;
+// More nodes than a job is made for are refused as nonsense, and more workers on one node.
+inline constexpr int kMaxNodes = 1 << 17;
+inline constexpr int kMaxWorkersPerNode = 1 << 12;
+
+// What is wrong with `attach` whatever the job; none if nothing is.
+std::optional<std::string> MalformedAttach(const Attach& attach);
+
+// Where `attach` differs from the terms of the job that `first_node` opened; none if nowhere.
+std::optional<std::string> Disagreement(const JobTerms& job, const std::string& first_node,
+                                        const Attach& attach);
+
+}  // namespace muster::rendezvous
+
+#endif  // MUSTER_RENDEZVOUS_CORE_ATTACH_CHECK_H_

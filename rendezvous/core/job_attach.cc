@@ -1,0 +1,247 @@
+// Who may come into the job's room, and what one who comes back on a new stream has missed.
+#include <algorithm>
+#include <utility>
+
+#include "rendezvous/core/attach_check.h"
+#include "rendezvous/core/job_rules.h"
+
+namespace muster::rendezvous {
+
+void JobMachine::Rules::OnAttach(SessionId session, const Attach& attach) {
+  Member* known = FindIncarnation(attach.incarnation);
+  // One session, two agents: whoever was on it before has lost it.
+  if (auto other = sessions_.find(session); other != sessions_.end() && other->second != known) {
+    Member& before = *other->second;
+    Unbind(before);
+    graces_.Renew(before.id, input_.now);
+  }
+  if (IsFinal()) return AttachAfterEnd(session, attach);
+  std::optional<std::string> problem = MalformedAttach(attach);
+  if (!problem && terms_) problem = Disagreement(*terms_, first_node_, attach);
+  if (problem) return Refuse(session, RefusalCode::kDisagrees, "job " + run_id_ + ": " + *problem);
+  if (!terms_) {
+    terms_ = attach.terms;
+    first_node_ = attach.node_name;
+  }
+  highest_round_ = std::max(highest_round_, attach.highest_round);
+  if (attach.running) highest_round_ = std::max(highest_round_, attach.running->world.round);
+  ledger_.LearnCharged(attach.restarts_charged);
+  LearnCommit(attach.last_commit);
+  if (known != nullptr) return Reattach(*known, session, attach);
+  if (attach.running && MUSTER_PLANTED(kNoRecovering, false, true)) {
+    return AttachRunning(session, attach);
+  }
+  AttachNewcomer(session, attach);
+}
+
+void JobMachine::Rules::AttachNewcomer(SessionId session, const Attach& attach) {
+  if (Member* holder = HolderOf(attach)) {
+    if (holder->session) {
+      Note("node " + attach.node_name + " asks for --node-rank " +
+           std::to_string(*attach.node_rank) + " of node " + holder->attach.node_name +
+           "; waiting for a sign of life of the latter");
+      claimants_[session] = attach;
+      return;
+    }
+    Lose({holder}, "node " + attach.node_name + " came in its place");
+    // From the start: the loss may have ended the job, or taken its terms with its last member.
+    return OnAttach(session, attach);
+  }
+  Member& member = AddMember(session, attach);
+  SendTo(member, Attached{options_.lease, options_.reconnect_timeout});
+  Note("node " + attach.node_name + " joined; " + std::to_string(sessions_.size()) + " of " +
+       NodeRange(terms_->min_nodes, terms_->max_nodes) + " attached");
+  if (round_ && round_->is_recovered && attach.highest_round == round_->world.round) {
+    member.lost_recovered_round = true;
+    ++places_vacated_;
+    WeighRecovery();
+  }
+  const MemberId id = member.id;
+  Evaluate();
+  // Evaluate() may have formed a round with it, or ended the job.
+  if (auto still = members_.find(id); still != members_.end()) TellNewcomer(still->second);
+}
+
+void JobMachine::Rules::Reattach(Member& member, SessionId session, const Attach& attach) {
+  if (member.session && *member.session != session) {
+    effects_.emplace_back(EndSession{*member.session});
+    Unbind(member);
+  }
+  member.attach = attach;
+  member.attach.running.reset();
+  Bind(member, session);
+  SendTo(member, Attached{options_.lease, options_.reconnect_timeout});
+  if (!claimants_.empty()) RefuseClaimants(member);
+  const bool runs_current = attach.running && IsCurrent(attach.running->world);
+  if (attach.running && !(member.slot && runs_current)) {
+    return Supersede(member, "it still ran round " +
+                                 std::to_string(attach.running->world.round.value) +
+                                 ", which is over for it");
+  }
+  if (!member.slot) {
+    member.told.clear();
+    Evaluate();
+    if (FindIncarnation(attach.incarnation) == &member) TellNewcomer(member);
+    return;
+  }
+  if (runs_current) {
+    ResumeSlot(member, *attach.running);
+  } else {
+    ReattachWithoutWorkers(member, attach);
+  }
+}
+
+void JobMachine::Rules::ResumeSlot(Member& member, const RunningWorld& running) {
+  Slot& slot = round_->slots[*member.slot];
+  ledger_.LearnCharged(running.restarts_charged);
+  LearnCommit(running.last_commit);
+  if (round_->stop) {
+    // Even if it said StopDone before: what it says now is the truth.
+    if (slot.state == SlotState::kStopped) round_->Set(slot, SlotState::kRunning);
+    SendTo(member, *round_->stop);
+    return;
+  }
+  if (last_commit_ && running.last_commit != last_commit_) {
+    SendTo(member, CommitNoted{round_->world, *last_commit_});
+  }
+  if (slot.group_rank == GroupRank(0)) SendOpenGrant();
+  if (running.succeeded || slot.state == SlotState::kSucceeded) NoteSuccess(member, slot);
+}
+
+void JobMachine::Rules::ReattachWithoutWorkers(Member& member, const Attach& attach) {
+  Slot& slot = round_->slots[*member.slot];
+  if (slot.state == SlotState::kSucceeded && !round_->stop) {
+    SendTo(member, SuccessNoted{round_->world});
+  } else if (round_->stop) {
+    // Its StopDone, or the StartRound before it, went down with the stream.
+    if (slot.state != SlotState::kStopped) round_->Set(slot, SlotState::kStopped);
+    MaybeFinishStop();
+  } else if (!round_->is_recovered && attach.highest_round < round_->world.round) {
+    SendTo(member, PlaceOf(slot));
+  } else {
+    // A WorkerFailed that explains it may follow, so its StopDone is awaited, too.
+    round_->vanished_slot = *member.slot;
+    BeginStop(StopOrigin::kVanished, StopCause::kPeerLost,
+              "node " + attach.node_name + " has no workers of " + RoundName() + " any more",
+              slot.first_rank);
+  }
+}
+
+void JobMachine::Rules::AttachAfterEnd(SessionId session, const Attach& attach) {
+  Member* member = FindIncarnation(attach.incarnation);
+  if (member == nullptr) {
+    member = &AddMember(session, attach);
+  } else {
+    if (member->session && *member->session != session) {
+      effects_.emplace_back(EndSession{*member->session});
+      Unbind(*member);
+    }
+    Bind(*member, session);
+  }
+  SendTo(*member, JobEnded{*verdict_});
+}
+
+void JobMachine::Rules::Refuse(SessionId session, RefusalCode code, const std::string& message) {
+  Note("refused a node: " + message);
+  SendOn(session, Refused{code, message});
+  effects_.emplace_back(EndSession{session});
+  auto known = sessions_.find(session);
+  if (known == sessions_.end()) return;
+  Member& member = *known->second;
+  Unbind(member);
+  graces_.Renew(member.id, input_.now);
+}
+
+void JobMachine::Rules::Supersede(Member& member, const std::string& why) {
+  const SessionId session = *member.session;
+  SendOn(session,
+         Refused{RefusalCode::kSuperseded, "job " + run_id_ + ": node " + member.attach.node_name +
+                                               " is superseded: " + why + "; it has to join anew"});
+  Lose({&member}, why);
+}
+
+Member& JobMachine::Rules::AddMember(SessionId session, const Attach& attach) {
+  const MemberId id(++arrivals_);
+  Member& member = members_[id];
+  member.id = id;
+  member.attach = attach;
+  member.attach.running.reset();
+  incarnations_[attach.incarnation] = &member;
+  if (attach.terms.is_static && attach.node_rank) holders_[*attach.node_rank] = &member;
+  Bind(member, session);
+  SetAside(member, ledger_.IsSetAside(attach.node_name));
+  return member;
+}
+
+void JobMachine::Rules::Bind(Member& member, SessionId session) {
+  if (!member.session && member.is_set_aside) ++set_aside_attached_;
+  member.session = session;
+  member.last_message = input_.now;
+  sessions_[session] = &member;
+  graces_.Drop(member.id);
+  leases_.Renew(member.id, input_.now);
+}
+
+void JobMachine::Rules::Unbind(Member& member) {
+  if (!member.session) return;
+  if (member.is_set_aside) --set_aside_attached_;
+  sessions_.erase(*member.session);
+  member.session.reset();
+  leases_.Drop(member.id);
+}
+
+void JobMachine::Rules::RemoveMember(Member& member) {
+  Unbind(member);
+  graces_.Drop(member.id);
+  if (member.lost_recovered_round) --places_vacated_;
+  if (round_ && member.slot) {
+    round_->slots[*member.slot].member = nullptr;
+    --round_->occupied;
+  }
+  if (member.attach.node_rank) {
+    auto holder = holders_.find(*member.attach.node_rank);
+    if (holder != holders_.end() && holder->second == &member) holders_.erase(holder);
+  }
+  incarnations_.erase(member.attach.incarnation);
+  members_.erase(member.id);
+}
+
+Member* JobMachine::Rules::FindIncarnation(const Incarnation& incarnation) {
+  auto known = incarnations_.find(incarnation);
+  return known == incarnations_.end() ? nullptr : known->second;
+}
+
+Member* JobMachine::Rules::HolderOf(const Attach& attach) {
+  if (!attach.terms.is_static || !attach.node_rank) return nullptr;
+  auto holder = holders_.find(*attach.node_rank);
+  return holder == holders_.end() ? nullptr : holder->second;
+}
+
+void JobMachine::Rules::RefuseClaimants(const Member& holder) {
+  std::vector<SessionId> refused;
+  for (const auto& [session, claim] : claimants_) {
+    if (HolderOf(claim) == &holder) refused.push_back(session);
+  }
+  for (SessionId session : refused) {
+    const Attach claim = std::move(claimants_.at(session));
+    claimants_.erase(session);
+    Refuse(session, RefusalCode::kDisagrees,
+           "job " + run_id_ + ": nodes " + holder.attach.node_name + " and " + claim.node_name +
+               " both have --node-rank=" + std::to_string(*claim.node_rank) +
+               "; give each node its own, from 0 to " + std::to_string(terms_->max_nodes - 1));
+  }
+}
+
+void JobMachine::Rules::AdmitClaimants() {
+  // Those whose holder is gone come in as if they had attached now; of two for one rank the second
+  // is held against the first.
+  std::vector<std::pair<SessionId, Attach>> free;
+  for (const auto& [session, claim] : claimants_) {
+    if (HolderOf(claim) == nullptr) free.emplace_back(session, claim);
+  }
+  for (const auto& [session, claim] : free) {
+    if (claimants_.erase(session) > 0) OnAttach(session, claim);
+  }
+}
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,70 @@
+// Checkpoints: only the current round's are granted, and the newest is what the next round resumes.
+#include <utility>
+
+#include "rendezvous/core/job_rules.h"
+
+namespace muster::rendezvous {
+
+void JobMachine::Rules::Handle(Member& member, const ShardReport& message) {
+  const auto refuse = [&](const std::string& reason) {
+    SendTo(member, CommitRefused{message.world, message.commit, reason});
+  };
+  const bool is_stale = !IsCurrent(message.world) || !member.slot || round_->stop.has_value();
+  if (MUSTER_PLANTED(kStaleCommitGranted, !round_, is_stale)) {
+    return refuse("round " + std::to_string(message.world.round.value) +
+                  " is over; its checkpoints can't be committed");
+  }
+  const CommitTable::Outcome outcome = round_->commits.Report(message, round_->world_size);
+  switch (outcome.answer) {
+    case CommitTable::Answer::kRefuse:
+      return refuse(outcome.reason);
+    case CommitTable::Answer::kCommitted:
+      SendTo(member, CommitNoted{message.world, message.commit});
+      return;
+    case CommitTable::Answer::kWait:
+      return;
+    case CommitTable::Answer::kGrant:
+      break;
+  }
+  // While recovering a newer world may still turn up; the grant goes out when this one is complete.
+  if (state_ == JobState::kRecovering) return;
+  const Member* first = round_->slots.front().member;
+  if (first != nullptr) SendTo(*first, CommitGranted{message.world, message.commit});
+}
+
+void JobMachine::Rules::Handle(Member& member, const CommitDone& message) {
+  // Also while the round stops: the grant came before the stop, and the checkpoint is there.
+  if (!IsCurrent(message.world) || !member.slot || IsFinal()) {
+    SendTo(member, CommitRefused{message.world, message.commit,
+                                 "round " + std::to_string(message.world.round.value) +
+                                     " is over; its checkpoints can't be committed"});
+    return;
+  }
+  if (!round_->commits.Publish(message.commit)) {
+    if (last_commit_) SendTo(member, CommitNoted{round_->world, *last_commit_});
+    return;
+  }
+  last_commit_ = message.commit;
+  ledger_.Committed();
+  Note(RoundName() + " committed step " + std::to_string(message.commit.step) + " in " +
+       message.commit.directory);
+  for (auto& [id, other] : members_) {
+    SendTo(other, CommitNoted{round_->world, *last_commit_});
+    if (options_.max_node_failures > 0) SetAside(other, false);
+  }
+  Evaluate();
+}
+
+void JobMachine::Rules::LearnCommit(const std::optional<Commit>& commit) {
+  // Reports of one world differ only by age, so the highest step is the newest.
+  if (!commit || (last_commit_ && last_commit_->step >= commit->step)) return;
+  last_commit_ = commit;
+}
+
+void JobMachine::Rules::SendOpenGrant() {
+  const std::optional<Commit> grant = round_->commits.OpenGrant();
+  const Member* first = round_->slots.front().member;
+  if (grant && first != nullptr) SendTo(*first, CommitGranted{round_->world, *grant});
+}
+
+}  // namespace muster::rendezvous

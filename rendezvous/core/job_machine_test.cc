@@ -1,0 +1,371 @@
+// Single rules of a job that no story tells.
+#include "rendezvous/core/job_machine.h"
+
+#include <algorithm>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "rendezvous/core/job_story.h"
+
+namespace muster::rendezvous {
+namespace {
+
+// The last message of type T that the agent was sent, or null.
+template <class T>
+const T* Last(JobStory& story, const std::string& agent) {
+  const std::vector<RendezvousMessage>& told = story.told(agent);
+  for (auto message = told.rbegin(); message != told.rend(); ++message) {
+    if (const T* found = std::get_if<T>(&*message)) return found;
+  }
+  return nullptr;
+}
+
+template <class T>
+int CountOf(JobStory& story, const std::string& agent) {
+  const std::vector<RendezvousMessage>& told = story.told(agent);
+  return static_cast<int>(std::count_if(told.begin(), told.end(), [](const auto& message) {
+    return std::holds_alternative<T>(message);
+  }));
+}
+
+JobStory RunningPair(JobStory::Options options = {}) {
+  JobStory story(options);
+  story.Attach("a");
+  story.Attach("b");
+  if (story.machine().state() == JobState::kClosing) story.Lapse(options.last_call_ms);
+  EXPECT_EQ(story.machine().state(), JobState::kRunning);
+  return story;
+}
+
+TEST(JobMachine, AHeartbeatIsAcknowledgedWithItsNumber) {
+  JobStory story = RunningPair();
+  story.Send("a", Heartbeat{42});
+  ASSERT_EQ(story.last_effects().size(), 1u);
+  const auto& send = std::get<SendMessage>(story.last_effects()[0]);
+  EXPECT_EQ(std::get<HeartbeatAck>(send.message).sequence, 42u);
+}
+
+TEST(JobMachine, EveryReceivedEventIsHandledBeforeAnyoneExpires) {
+  JobStory story = RunningPair();
+  story.Silence("b");
+  story.Lapse(2999);
+  story.Silence("b", false);
+  story.Lapse(1);  // the heartbeat comes in the very instant of the expiry, before TimePassed
+  EXPECT_EQ(story.machine().state(), JobState::kRunning);
+}
+
+TEST(JobMachine, AStallOfThisProcessRestartsEveryLease) {
+  JobStory story = RunningPair();
+  StepInput input;
+  input.now = story.now() + std::chrono::seconds(30);
+  story.machine().Step(input, TimePassed{});
+  EXPECT_EQ(story.machine().state(), JobState::kRunning);
+  // From then on silence counts again.
+  for (int i = 0; i < 4; ++i) {
+    input.now = story.machine().NextWakeup();
+    story.machine().Step(input, TimePassed{});
+  }
+  EXPECT_NE(story.machine().state(), JobState::kRunning);
+}
+
+TEST(JobMachine, WhileAgentsAreAttachedItWakesEveryThirdOfALease) {
+  JobStory story = RunningPair();
+  EXPECT_LE(story.machine().NextWakeup() - story.now(), std::chrono::seconds(1));
+  JobStory empty({});
+  EXPECT_TRUE(empty.machine().NextWakeup().IsNever());
+}
+
+TEST(JobMachine, TwoLossesAtOnceAreOneStop) {
+  JobStory story({.min = 1, .max = 3});
+  for (const char* agent : {"a", "b", "c"}) story.Attach(agent);
+  story.Break("b");
+  story.Break("c");
+  story.Lapse(150);
+  EXPECT_EQ(CountOf<StopRound>(story, "a"), 1);
+  story.StopDone("a");
+  EXPECT_EQ(Last<StartRound>(story, "a")->world.round, RoundId(2));
+}
+
+TEST(JobMachine, ALeaveWhileStoppingCausesNoSecondStop) {
+  JobStory story({.min = 1, .max = 3});
+  for (const char* agent : {"a", "b", "c"}) story.Attach(agent);
+  story.Leave("b");
+  story.Leave("c");
+  EXPECT_EQ(CountOf<StopRound>(story, "a"), 1);
+  story.StopDone("a");
+  EXPECT_EQ(Last<StartRound>(story, "a")->group_world_size, 1);
+  EXPECT_EQ(Last<StartRound>(story, "a")->restarts_charged, 0);
+}
+
+TEST(JobMachine, AProgramThatCannotStartEndsTheJobWhateverTheBudget) {
+  JobStory story = RunningPair({.max_restarts = 5});
+  WorkerFailure failure;
+  failure.exit.code = 127;
+  failure.failed_to_start = true;
+  story.Send("b", WorkerFailed{story.world("b"), failure});
+  story.StopDone("a");
+  EXPECT_EQ(story.machine().state(), JobState::kStopping) << "not before all have acknowledged";
+  story.StopDone("b");
+  ASSERT_NE(Last<JobEnded>(story, "a"), nullptr);
+  EXPECT_EQ(Last<JobEnded>(story, "a")->verdict.exit_code, 127);
+  EXPECT_EQ(Last<JobEnded>(story, "a")->verdict.failures[0].node_name, "b");
+}
+
+TEST(JobMachine, AFailureDuringAnotherStopIsNotCharged) {
+  JobStory story = RunningPair({.min = 1, .max = 3, .max_restarts = 0});
+  story.Attach("c");
+  story.WorkerFails("b", 2, 1);  // it died of the stop
+  story.StopDone("a");
+  story.StopDone("b");
+  EXPECT_EQ(story.machine().state(), JobState::kRunning);
+  EXPECT_EQ(Last<StartRound>(story, "c")->restarts_charged, 0);
+}
+
+TEST(JobMachine, AnAcknowledgementOfAnOldRoundIsNone) {
+  JobStory story = RunningPair();
+  const World first = story.world("a");
+  story.WorkerFails("a", 0, 1);
+  story.StopDone("a");
+  story.StopDone("b");
+  const World second = story.world("a");
+  ASSERT_NE(second.round, first.round);
+  story.Send("a", WorkerFailed{first, {}});
+  story.Send("a", NodeSucceeded{first});
+  story.Send("b", NodeSucceeded{first});
+  EXPECT_EQ(story.machine().state(), JobState::kRunning) << "stale messages change nothing";
+  story.Break("b");
+  story.Lapse(200);
+  story.Send("a", StopDone{first, 7});
+  story.Send("a", StopDone{World{second.round, first.id}, 7});
+  EXPECT_EQ(story.machine().state(), JobState::kStopping);
+  story.Send("a", ShardReport{first, Rank(0), 1, {1, "/c"}});
+  story.Send("a", CommitDone{first, {1, "/c"}});
+  EXPECT_EQ(CountOf<CommitRefused>(story, "a"), 2);
+}
+
+TEST(JobMachine, OneWhoComesBackWhileStoppingIsToldToStopAgain) {
+  JobStory story = RunningPair();
+  story.WorkerFails("a", 0, 1);
+  story.Break("b");
+  story.Attach("b", {.is_running = true});
+  EXPECT_EQ(CountOf<StopRound>(story, "b"), 2);
+  story.StopDone("a");
+  story.StopDone("b");
+  EXPECT_EQ(Last<StartRound>(story, "b")->restarts_charged, 1);
+}
+
+TEST(JobMachine, OneWhoComesBackWithoutWorkersHasAcknowledgedTheStop) {
+  JobStory story = RunningPair();
+  story.WorkerFails("a", 0, 1);
+  story.Break("b");
+  story.Attach("b");
+  story.StopDone("a");
+  EXPECT_EQ(Last<StartRound>(story, "b")->world.round, RoundId(2));
+}
+
+TEST(JobMachine, AnAgentThatLostItsWorkersMayStillSayWhy) {
+  for (const bool says_why : {false, true}) {
+    JobStory story = RunningPair();
+    story.Attach("b");
+    ASSERT_EQ(story.machine().state(), JobState::kStopping);
+    if (says_why) story.WorkerFails("b", 2, 1);
+    story.StopDone("a");
+    story.StopDone("b");
+    EXPECT_EQ(Last<StartRound>(story, "a")->restarts_charged, says_why ? 1 : 0);
+  }
+}
+
+TEST(JobMachine, WhatWentDownWithTheStreamIsSentAgainWhileRunning) {
+  JobStory story = RunningPair();
+  story.Send("a", ShardReport{story.world("a"), Rank(0), 1, {5, "/c"}});
+  story.Attach("a", {.is_running = true});
+  EXPECT_EQ(CountOf<CommitGranted>(story, "a"), 2);
+  story.Send("a", CommitDone{story.world("a"), {5, "/c"}});
+  story.Attach("b", {.is_running = true});
+  EXPECT_EQ(CountOf<CommitNoted>(story, "b"), 2);
+  story.Succeed("b");
+  story.Attach("b", {.is_running = true, .has_succeeded = true});
+  EXPECT_EQ(CountOf<SuccessNoted>(story, "b"), 2);
+  story.Attach("a", {.is_running = true, .has_succeeded = true});
+  EXPECT_EQ(story.machine().state(), JobState::kSucceeded);
+  story.Attach("b", {.is_running = true, .has_succeeded = true});
+  EXPECT_TRUE(std::holds_alternative<JobEnded>(story.told("b").back()));
+}
+
+TEST(JobMachine, ANewSessionOfAnAgentEndsItsOldOne) {
+  JobStory story = RunningPair();
+  const SessionId old = story.session("b");
+  story.Attach("b", {.is_running = true});
+  const auto& effects = story.last_effects();
+  EXPECT_TRUE(std::any_of(effects.begin(), effects.end(), [&](const JobEffect& effect) {
+    const auto* end = std::get_if<EndSession>(&effect);
+    return end != nullptr && end->session == old;
+  }));
+  story.Feed(SessionEnded{old});
+  story.Lapse(500);
+  EXPECT_EQ(story.machine().state(), JobState::kRunning) << "the end of the old one means nothing";
+}
+
+TEST(JobMachine, SparesAreToldOnceAndTakenInWhenAPlaceIsFree) {
+  JobStory story = RunningPair();
+  story.Attach("c");
+  story.Attach("d");
+  story.Lapse(10'000);
+  EXPECT_EQ(CountOf<Notice>(story, "c"), 1);
+  story.Leave("a");
+  story.StopDone("b");
+  EXPECT_EQ(Last<StartRound>(story, "c")->group_rank, GroupRank(0));
+  EXPECT_EQ(Last<StartRound>(story, "b")->group_rank, GroupRank(1)) << "survivors keep their place";
+  EXPECT_EQ(CountOf<StartRound>(story, "d"), 0);
+}
+
+TEST(JobMachine, NobodyIsTakenInOnceANodeHasFinished) {
+  JobStory story = RunningPair({.min = 2, .max = 3});
+  story.Succeed("a");
+  story.Attach("c");
+  EXPECT_EQ(story.machine().state(), JobState::kRunning);
+  story.Succeed("b");
+  EXPECT_TRUE(Last<JobEnded>(story, "c")->verdict.succeeded);
+}
+
+TEST(JobMachine, AFlappingNodeDoesNotHoldTheRoundOpen) {
+  JobStory story({.min = 2, .max = 4, .last_call_ms = 5000});
+  story.Attach("a");
+  story.Attach("b");
+  for (int i = 1; i <= 6; ++i) {
+    story.Lapse(400);
+    story.Leave("b");
+    story.Lapse(400);
+    story.Attach("b", {.life = i});
+  }
+  story.Lapse(200);
+  EXPECT_EQ(story.machine().state(), JobState::kRunning) << "5 s after MIN was first reached";
+}
+
+TEST(JobMachine, OtherTermsAreRefusedAndAnEmptyJobForgetsIts) {
+  JobStory story({.min = 2, .max = 2});
+  story.Attach("a");
+  story.Attach("b", {.version = "2"});
+  EXPECT_EQ(Last<Refused>(story, "b")->code, RefusalCode::kDisagrees);
+  EXPECT_EQ(Last<Refused>(story, "b")->message,
+            "job j: node b has muster 2, but node a opened the job with 1; install the same "
+            "version on every node");
+  story.Leave("a");
+  story.Attach("b", {.version = "2"});
+  EXPECT_EQ(CountOf<Attached>(story, "b"), 1);
+}
+
+TEST(JobMachine, AStaticJobWithoutNodeRankIsRefused) {
+  JobStory story({.is_static = true});
+  story.Attach("a");
+  EXPECT_EQ(Last<Refused>(story, "a")->code, RefusalCode::kDisagrees);
+}
+
+TEST(JobMachine, ANewcomerTakesTheRankOfASilentHolder) {
+  JobStory story({.is_static = true});
+  story.Attach("a", {.node_rank = 0});
+  story.Silence("a");
+  story.Lapse(2000);
+  story.Attach("b", {.node_rank = 0});
+  EXPECT_TRUE(story.told("b").empty()) << "held until the holder's lease decides";
+  story.Lapse(1100);
+  EXPECT_EQ(CountOf<Attached>(story, "b"), 1);
+  story.Attach("c", {.node_rank = 1});
+  EXPECT_EQ(Last<StartRound>(story, "b")->group_rank, GroupRank(0));
+}
+
+TEST(JobMachine, AfterARestartTheNewerWorldWinsAndTheOlderIsStopped) {
+  JobStory story({.min = 1, .max = 2, .last_call_ms = 100});
+  story.Attach("a");
+  story.Lapse(200);  // a alone in round 1
+  story.Silence("a");
+  story.Lapse(3100);  // lost
+  story.Attach("b");
+  story.Lapse(200);  // b alone in round 2
+  ASSERT_EQ(story.world("b").round, RoundId(2));
+  story.RestartRendezvous();
+  story.Attach("a", {.is_running = true});
+  ASSERT_EQ(story.machine().state(), JobState::kRunning) << "complete as far as is known";
+  story.Attach("b", {.is_running = true});
+  EXPECT_EQ(Last<Refused>(story, "a")->code, RefusalCode::kSuperseded);
+  EXPECT_EQ(story.machine().state(), JobState::kRunning);
+  EXPECT_EQ(story.machine().Status(story.now()).world, story.world("b"));
+}
+
+TEST(JobMachine, ARestartedRendezvousLearnsBudgetCommitAndRoundFromThoseWhoRunNothing) {
+  JobStory story({.highest_round = 3});
+  story.Attach("a");
+  muster::Attach attach;
+  attach.incarnation.bytes = {7};
+  attach.node_name = "b";
+  attach.terms = {.run_id = "j",
+                  .min_nodes = 2,
+                  .max_nodes = 2,
+                  .max_restarts = 1,
+                  .join_timeout = std::chrono::seconds(60),
+                  .last_call_timeout = std::chrono::seconds(5),
+                  .version = "1"};
+  attach.highest_round = RoundId(9);
+  attach.restarts_charged = 1;
+  attach.last_commit = Commit{70, "/c"};
+  story.Feed(SessionMessage{SessionId(50), attach});
+  const StartRound& start = *Last<StartRound>(story, "a");
+  EXPECT_EQ(start.world.round, RoundId(10));
+  EXPECT_EQ(start.attempt, 9);
+  EXPECT_EQ(start.restarts_charged, 1);
+  EXPECT_EQ(start.resume, attach.last_commit);
+}
+
+TEST(JobMachine, AMemberWithoutWorkersProvesThatARecoveredRoundIsIncomplete) {
+  JobStory story = RunningPair();
+  story.RestartRendezvous();
+  story.Attach("a", {.is_running = true});
+  EXPECT_EQ(story.machine().state(), JobState::kRecovering);
+  story.Attach("b");
+  EXPECT_EQ(story.machine().state(), JobState::kStopping) << "long before reconnect_timeout";
+  story.StopDone("a");
+  EXPECT_EQ(Last<StartRound>(story, "b")->world.round, RoundId(2));
+}
+
+TEST(JobMachine, NoCommitIsGrantedBeforeTheWorldIsCompleteAgain) {
+  JobStory story = RunningPair();
+  story.RestartRendezvous();
+  story.Attach("a", {.is_running = true});
+  story.Send("a", ShardReport{story.world("a"), Rank(0), 1, {5, "/c"}});
+  EXPECT_EQ(CountOf<CommitGranted>(story, "a"), 0);
+  story.Attach("b", {.is_running = true});
+  EXPECT_EQ(CountOf<CommitGranted>(story, "a"), 1);
+}
+
+TEST(JobMachine, ANodeThatIsLostTooOftenIsSetAsideUntilACommit) {
+  JobStory story = RunningPair({.min = 1, .max = 2, .max_node_failures = 1});
+  for (int life = 1; life <= 2; ++life) {
+    story.Break("b");
+    story.Lapse(150);
+    story.StopDone("a");
+    story.Attach("b", {.life = life});
+    if (life == 1) story.StopDone("a");
+  }
+  EXPECT_EQ(story.machine().state(), JobState::kRunning) << "b is no reason to stop any more";
+  EXPECT_EQ(Last<StartRound>(story, "a")->group_world_size, 1);
+  story.Send("a", CommitDone{story.world("a"), {5, "/c"}});
+  EXPECT_EQ(story.machine().state(), JobState::kStopping) << "the world grows again";
+}
+
+TEST(JobMachine, StatusTellsTheNodesAndTheRound) {
+  JobStory story = RunningPair();
+  story.Attach("c");
+  const JobStatus status = story.machine().Status(story.now());
+  EXPECT_EQ(status.world.round, RoundId(1));
+  EXPECT_EQ(status.max_restarts, 1);
+  ASSERT_EQ(status.nodes.size(), 3u);
+  EXPECT_EQ(status.nodes[1].node_name, "b");
+  EXPECT_EQ(status.nodes[1].group_rank, GroupRank(1));
+  EXPECT_EQ(status.nodes[2].group_rank, std::nullopt);
+  EXPECT_FALSE(story.machine().IsDone());
+}
+
+}  // namespace
+}  // namespace muster::rendezvous

@@ -1,0 +1,300 @@
+// Gathering nodes, forming a round of them, and what the loss or the leaving of one means.
+#include <algorithm>
+#include <utility>
+
+#include "rendezvous/core/job_rules.h"
+#include "rendezvous/core/rank_assignment.h"
+
+namespace muster::rendezvous {
+
+void JobMachine::Rules::Evaluate() {
+  switch (state_) {
+    case JobState::kGathering:
+    case JobState::kClosing:
+      EvaluateGathering();
+      break;
+    case JobState::kRunning:
+      if (WantsScaleUp()) {
+        BeginStop(StopOrigin::kMembership, StopCause::kMembership,
+                  "the world grows: " + std::to_string(ReadyNodes()) + " of at most " +
+                      std::to_string(terms_->max_nodes) + " nodes are here",
+                  Rank(-1));
+      }
+      break;
+    case JobState::kStopping:
+    case JobState::kRecovering:
+    case JobState::kSucceeded:
+    case JobState::kFailed:
+      break;
+  }
+}
+
+void JobMachine::Rules::EvaluateGathering() {
+  ForgetEmptyJob();
+  if (!terms_) return;
+  const int ready = ReadyNodes();
+  const bool is_enough = ready >= terms_->min_nodes;
+  if (is_enough) {
+    below_min_since_.reset();
+    if (!min_first_reached_) min_first_reached_ = input_.now;
+  } else {
+    if (!below_min_since_) below_min_since_ = input_.now;
+    if (left_because_ && ready + ReturningNodes() < terms_->min_nodes) {
+      return FailBelowMin(kExitRunAgain, *left_because_);
+    }
+  }
+  const JobState state = is_enough ? JobState::kClosing : JobState::kGathering;
+  const RoundAnswer answer = MayCloseRound(Question());
+  ask_again_ = answer.ask_again;
+  if (answer.may_close) return FormRound();
+  if (answer.reason != waiting_reason_ || state != state_) {
+    waiting_reason_ = answer.reason;
+    notice_due_ = std::min(notice_due_, input_.now + kNoticeInterval);
+  }
+  if (state == state_) return;
+  state_ = state;
+  Note(std::string(JobStateName(state)) + ": " + answer.reason);
+}
+
+RoundQuestion JobMachine::Rules::Question() const {
+  RoundQuestion question;
+  question.now = input_.now;
+  question.min_nodes = terms_->min_nodes;
+  question.max_nodes = terms_->max_nodes;
+  question.ready_nodes = ReadyNodes();
+  question.returning_nodes = ReturningNodes();
+  question.is_reforming = is_reforming_;
+  question.min_first_reached = min_first_reached_;
+  question.last_call_timeout = terms_->last_call_timeout;
+  question.quiet_until = quiet_until_;
+  return question;
+}
+
+int JobMachine::Rules::ReadyNodes() const {
+  return static_cast<int>(sessions_.size()) - set_aside_attached_;
+}
+
+bool JobMachine::Rules::WantsScaleUp() const {
+  const auto in_round = static_cast<int>(round_->slots.size());
+  if (in_round >= terms_->max_nodes || members_.size() <= round_->occupied) return false;
+  // Once a node has finished, those who are late have missed the job.
+  if (round_->Count(SlotState::kSucceeded) + round_->Count(SlotState::kDone) > 0) return false;
+  // Whoever is ready and has no slot waits for a place.
+  int waiting = ReadyNodes();
+  for (const Slot& slot : round_->slots) {
+    if (slot.member != nullptr && slot.member->session) --waiting;
+  }
+  return waiting > 0;
+}
+
+void JobMachine::Rules::FormRound() {
+  std::vector<Candidate> candidates;
+  for (auto& [id, member] : members_) {
+    if (!member.session || member.is_set_aside) continue;
+    candidates.push_back(
+        {id, member.attach.worker_count, member.attach.node_rank, member.last_group_rank});
+  }
+  const Assignment assignment = AssignRanks(std::move(candidates), terms_->max_nodes);
+  highest_round_.value += MUSTER_PLANTED(kRoundNumberReused, highest_round_.value == 0 ? 1 : 0, 1);
+  round_.emplace();
+  round_->world = {highest_round_, input_.fresh_world_id};
+  round_->key = input_.fresh_round_key;
+  round_->world_size = assignment.world_size;
+  round_->restarts_charged = ledger_.charged();
+  round_->resume = last_commit_;
+  round_->began = input_.now;
+  round_->Resize(assignment.places.size());
+  for (size_t i = 0; i < assignment.places.size(); ++i) {
+    const Place& place = assignment.places[i];
+    Member& member = members_.at(place.member);
+    Slot& slot = round_->slots[i];
+    slot.member = &member;
+    ++round_->occupied;
+    slot.group_rank = place.group_rank;
+    slot.first_rank = place.first_rank;
+    slot.worker_count = member.attach.worker_count;
+    round_->Set(slot, SlotState::kRunning);
+    member.slot = i;
+    member.last_group_rank = place.group_rank;
+    member.told.clear();
+  }
+  round_->master_address = round_->slots.front().member->attach.address;
+  round_->master_port = round_->slots.front().member->attach.candidate_port;
+  state_ = JobState::kRunning;
+  has_formed_ = true;
+  is_reforming_ = true;
+  below_min_since_.reset();
+  min_first_reached_.reset();
+  left_because_.reset();
+  ask_again_ = Instant::Never();
+  const auto nodes = static_cast<int>(round_->slots.size());
+  effects_.emplace_back(RoundStarted{round_->world, nodes, round_->world_size});
+  Note(RoundName() + " begins: " + std::to_string(nodes) + " nodes, " +
+       std::to_string(round_->world_size) + " workers, " +
+       std::to_string(assignment.spares.size()) + " spares");
+  for (const Slot& slot : round_->slots) SendTo(*slot.member, PlaceOf(slot));
+  for (MemberId id : assignment.spares) TellNewcomer(members_.at(id));
+}
+
+StartRound JobMachine::Rules::PlaceOf(const Slot& slot) const {
+  StartRound start;
+  start.world = round_->world;
+  start.key = round_->key;
+  start.group_rank = slot.group_rank;
+  start.group_world_size = static_cast<int>(round_->slots.size());
+  start.first_rank = slot.first_rank;
+  start.world_size = round_->world_size;
+  start.master_address = round_->master_address;
+  start.master_port = round_->master_port;
+  start.attempt = static_cast<int>(round_->world.round.value) - 1;
+  start.restarts_charged = round_->restarts_charged;
+  start.resume = round_->resume;
+  return start;
+}
+
+void JobMachine::Rules::SetAside(Member& member, bool is_set_aside) {
+  if (member.is_set_aside == is_set_aside) return;
+  member.is_set_aside = is_set_aside;
+  if (member.session) set_aside_attached_ += is_set_aside ? 1 : -1;
+}
+
+void JobMachine::Rules::Lose(const std::vector<Member*>& members, const std::string& why) {
+  std::string names;
+  Rank culprit(-1);
+  for (Member* member : members) {
+    const std::string& name = member->attach.node_name;
+    Note("node " + name + " is lost: " + why);
+    const Rank first_rank =
+        round_ && member->slot ? round_->slots[*member->slot].first_rank : Rank(-1);
+    if (LoseSlot(*member)) {
+      if (culprit.value < 0) culprit = first_rank;
+      names += (names.empty() ? "" : ", ") + name;
+    }
+    if (member->session) effects_.emplace_back(EndSession{*member->session});
+    RemoveMember(*member);
+  }
+  if (!names.empty() && !round_->stop) {
+    BeginStop(StopOrigin::kLoss, StopCause::kPeerLost, "lost node " + names + ": " + why, culprit);
+  } else if (state_ == JobState::kStopping) {
+    MaybeFinishStop();
+  }
+  if (!IsFinal()) Evaluate();
+  if (!IsFinal()) AdmitClaimants();
+}
+
+bool JobMachine::Rules::LoseSlot(Member& member) {
+  if (!round_ || !member.slot) return false;
+  Slot& slot = round_->slots[*member.slot];
+  switch (slot.state) {
+    case SlotState::kSucceeded:
+      round_->Set(slot, SlotState::kDone);
+      return false;
+    case SlotState::kRunning:
+      break;
+    case SlotState::kMissing:
+    case SlotState::kDone:
+    case SlotState::kStopped:
+    case SlotState::kLost:
+      return false;
+  }
+  if (state_ == JobState::kRecovering) {
+    // It may come back as the others may: nothing is decided before the deadline.
+    round_->Set(slot, SlotState::kMissing);
+    return false;
+  }
+  round_->Set(slot, SlotState::kLost);
+  round_->had_loss = true;
+  if (ledger_.NodeLost(member.attach.node_name, input_.now - round_->began)) {
+    Note("node " + member.attach.node_name +
+         " is set aside until the next checkpoint: it was lost too often (--max-node-failures)");
+  }
+  return true;
+}
+
+void JobMachine::Rules::Depart(Member& member, const std::string& reason) {
+  const std::string text = "node " + member.attach.node_name + " leaves: " + reason;
+  Note(text);
+  // A spare's leaving brings no round below MIN.
+  if (!round_ && is_reforming_) left_because_ = text;
+  bool must_stop = false;
+  if (round_ && member.slot) {
+    Slot& slot = round_->slots[*member.slot];
+    if (slot.state == SlotState::kSucceeded) {
+      round_->Set(slot, SlotState::kDone);
+    } else if (slot.state == SlotState::kRunning) {
+      round_->Set(slot, SlotState::kStopped);
+      left_because_ = text;
+      must_stop = true;
+    }
+  }
+  if (member.session) effects_.emplace_back(EndSession{*member.session});
+  RemoveMember(member);
+  if (must_stop && !round_->stop) {
+    BeginStop(StopOrigin::kMembership, StopCause::kMembership, text, Rank(-1));
+  } else if (state_ == JobState::kStopping) {
+    MaybeFinishStop();
+  }
+  if (!IsFinal()) Evaluate();
+  if (!IsFinal()) AdmitClaimants();
+}
+
+void JobMachine::Rules::Handle(Member& member, const Leave& message) {
+  if (!IsFinal()) return Depart(member, message.reason);
+  effects_.emplace_back(EndSession{*member.session});
+  RemoveMember(member);
+}
+
+void JobMachine::Rules::ForgetEmptyJob() {
+  // Nobody is here and no round ever was: the next to come opens the job afresh.
+  if (!members_.empty() || is_reforming_ || has_formed_) return;
+  terms_.reset();
+  below_min_since_.reset();
+  min_first_reached_.reset();
+  waiting_reason_.clear();
+  ask_again_ = Instant::Never();
+  notice_due_ = Instant::Never();
+  state_ = JobState::kGathering;
+}
+
+void JobMachine::Rules::TellNewcomer(Member& member) {
+  if (round_ && member.slot) return;
+  if (state_ == JobState::kRunning && !member.is_set_aside) {
+    SetAside(member, MUSTER_PLANTED(kSpareForgotten, true, false));
+  }
+  const std::string text = WaitingText(member);
+  if (text.empty() || text == member.told || IsFinal()) return;
+  member.told = text;
+  SendTo(member, Notice{text});
+}
+
+void JobMachine::Rules::TellWaiting() {
+  notice_due_ = Instant::Never();
+  for (auto& [id, member] : members_) {
+    if (member.session) TellNewcomer(member);
+  }
+}
+
+std::string JobMachine::Rules::WaitingText(const Member& member) const {
+  if (member.is_set_aside && state_ != JobState::kRunning) {
+    return "this node was lost too often (--max-node-failures) and is set aside until the next "
+           "checkpoint";
+  }
+  switch (state_) {
+    case JobState::kGathering:
+    case JobState::kClosing:
+      return waiting_reason_;
+    case JobState::kRunning:
+      return "the job runs with " + std::to_string(round_->slots.size()) + " of at most " +
+             std::to_string(terms_->max_nodes) + " nodes; this one waits as a spare";
+    case JobState::kRecovering:
+      return "the rendezvous was restarted; waiting for the " +
+             std::to_string(round_->slots.size()) + " nodes of " + RoundName() + " to come back";
+    case JobState::kStopping:
+    case JobState::kSucceeded:
+    case JobState::kFailed:
+      break;
+  }
+  return "";
+}
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,191 @@
+// The state and the decisions behind JobMachine, private to it. One class, its source split by
+// decision: job_machine.cc (dispatch, time, status), job_attach.cc (who may come in, and what one
+// who comes back has missed), job_recovery.cc (a world that ran before this rendezvous),
+// job_membership.cc (gathering, forming, losing), job_stopping.cc (stops, failures, the end),
+// job_commit.cc. Owned by JobMachine; used on its thread.
+#ifndef MUSTER_RENDEZVOUS_CORE_JOB_RULES_H_
+#define MUSTER_RENDEZVOUS_CORE_JOB_RULES_H_
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/planted_fault.h"
+#include "rendezvous/core/job_machine.h"
+#include "rendezvous/core/lease_table.h"
+#include "rendezvous/core/member.h"
+#include "rendezvous/core/restart_ledger.h"
+#include "rendezvous/core/round.h"
+#include "rendezvous/core/round_policy.h"
+
+namespace muster::rendezvous {
+
+// Exit codes of `muster run` where no worker is the cause (DESIGN: 69 timed out, 75 run it again).
+inline constexpr int kExitTimedOut = 69;
+inline constexpr int kExitRunAgain = 75;
+// Those who wait are told of a change at most this often, so that N arrivals cost O(N) notices.
+inline constexpr Duration kNoticeInterval = std::chrono::seconds(1);
+
+class JobMachine::Rules {
+ public:
+  Rules(std::string run_id, JobOptions options, Instant started);
+
+  std::vector<JobEffect> Step(const StepInput& input, const JobEvent& event);
+  Instant NextWakeup() const { return wakeup_; }
+  JobState state() const { return state_; }
+  bool IsDone() const { return IsFinal() && sessions_.empty(); }
+  JobStatus Status(Instant now) const;
+
+ private:
+  // ---- job_machine.cc ----
+  void On(const SessionMessage& event);
+  void On(const SessionEnded& event);
+  void On(const TimePassed& event);
+  void On(const HostStopping& event);
+  void Handle(Member& member, const Attach& attach);
+  void Handle(Member& member, const Heartbeat& heartbeat);
+  void Handle(Member& member, const WorkerFailed& message);
+  void Handle(Member& member, const NodeSucceeded& message);
+  void Handle(Member& member, const StopDone& message);
+  void Handle(Member& member, const ShardReport& message);
+  void Handle(Member& member, const CommitDone& message);
+  void Handle(Member& member, const Leave& message);
+  void Expire();
+  Instant ComputeWakeup() const;
+  bool IsFinal() const { return state_ == JobState::kSucceeded || state_ == JobState::kFailed; }
+  // The one place that refuses what belongs to another world.
+  bool IsCurrent(const World& world) const {
+    return round_ && MUSTER_PLANTED(kFencingOff, true, world == round_->world);
+  }
+  void SendTo(const Member& member, RendezvousMessage message);
+  void SendOn(SessionId session, RendezvousMessage message);
+  void Note(const std::string& text);
+  std::string RoundName() const;
+
+  // ---- job_attach.cc ----
+  void OnAttach(SessionId session, const Attach& attach);
+  void AttachNewcomer(SessionId session, const Attach& attach);
+  void Reattach(Member& member, SessionId session, const Attach& attach);
+  void ResumeSlot(Member& member, const RunningWorld& running);
+  void ReattachWithoutWorkers(Member& member, const Attach& attach);
+  void AttachAfterEnd(SessionId session, const Attach& attach);
+  void Refuse(SessionId session, RefusalCode code, const std::string& message);
+  // Refuses a member and takes it out of the job, as lost.
+  void Supersede(Member& member, const std::string& why);
+  Member& AddMember(SessionId session, const Attach& attach);
+  void Bind(Member& member, SessionId session);
+  void Unbind(Member& member);
+  void RemoveMember(Member& member);
+  Member* FindIncarnation(const Incarnation& incarnation);
+  Member* HolderOf(const Attach& attach);
+  void RefuseClaimants(const Member& holder);
+  void AdmitClaimants();
+
+  // ---- job_recovery.cc ----
+  void AttachRunning(SessionId session, const Attach& attach);
+  void BeginRecovering(const Attach& attach);
+  void DropRecoveredRound(const World& newer);
+  void TakeSlot(SessionId session, const Attach& attach);
+  bool FitsRound(const Attach& attach) const;
+  // After a report: is the world complete, or known to be incomplete for good?
+  void WeighRecovery();
+  int SlotsUnaccounted() const;
+  void GiveUpMissing();
+
+  // ---- job_membership.cc ----
+  // Looks at who is here: opens, closes or stops a round if the rules say so.
+  void Evaluate();
+  void EvaluateGathering();
+  RoundQuestion Question() const;
+  int ReadyNodes() const;
+  int ReturningNodes() const { return static_cast<int>(members_.size() - sessions_.size()); }
+  bool WantsScaleUp() const;
+  void FormRound();
+  void FillRound(const std::vector<Member*>& participants, int world_size);
+  StartRound PlaceOf(const Slot& slot) const;
+  void SetAside(Member& member, bool is_set_aside);
+  void Lose(const std::vector<Member*>& members, const std::string& why);
+  // The part of Lose() that concerns the round. True if the round has to stop for it.
+  bool LoseSlot(Member& member);
+  void Depart(Member& member, const std::string& reason);
+  void ForgetEmptyJob();
+  void TellNewcomer(Member& member);
+  void TellWaiting();
+  std::string WaitingText(const Member& member) const;
+
+  // ---- job_stopping.cc ----
+  void BeginStop(StopOrigin origin, StopCause cause, const std::string& reason, Rank culprit);
+  void MaybeFinishStop();
+  void FinishStop();
+  // Charges the failures of the round that just stopped. False if that ended the job.
+  bool ChargeFailures(const Round& round);
+  void NoteSuccess(Member& member, Slot& slot);
+  void MaybeSucceed();
+  void FailBelowMin(int exit_code, const std::string& cause);
+  void EndJob(JobState state, Verdict verdict);
+
+  // ---- job_commit.cc ----
+  void LearnCommit(const std::optional<Commit>& commit);
+  void SendOpenGrant();
+
+  const std::string run_id_;
+  const JobOptions options_;
+  const Instant quiet_until_;
+
+  JobState state_ = JobState::kGathering;
+  // Of the step under way.
+  StepInput input_;
+  std::vector<JobEffect> effects_;
+  Instant wakeup_ = Instant::Never();
+
+  std::optional<JobTerms> terms_;
+  std::string first_node_;
+
+  // In order of arrival; addresses are stable.
+  std::map<MemberId, Member> members_;
+  std::unordered_map<Incarnation, Member*> incarnations_;
+  std::unordered_map<SessionId, Member*> sessions_;
+  // Static layout: who has which node rank.
+  std::unordered_map<int, Member*> holders_;
+  // Nodes of a static job that ask for a rank whose holder is still attached. They wait until the
+  // holder shows a sign of life (then they are refused) or is gone (then one takes the place): at
+  // most one lease.
+  std::map<SessionId, Attach> claimants_;
+  uint64_t arrivals_ = 0;
+  int set_aside_attached_ = 0;
+  // Of agents that are attached, and of those whose stream ended.
+  LeaseTable leases_;
+  LeaseTable graces_;
+
+  RoundId highest_round_;
+  // The current round: running, stopping or being recovered.
+  std::optional<Round> round_;
+  // This machine has formed a round itself, so no other world can be newer.
+  bool has_formed_ = false;
+  // A round ran in this life of the rendezvous: the next closes without a last call.
+  bool is_reforming_ = false;
+  Instant recover_deadline_ = Instant::Never();
+  // Members with lost_recovered_round.
+  int places_vacated_ = 0;
+
+  // Since when fewer than MIN nodes are ready, with at least one member or a round before.
+  std::optional<Instant> below_min_since_;
+  std::optional<Instant> min_first_reached_;
+  // While gathering: when to ask the policy again, and its last reason.
+  Instant ask_again_ = Instant::Never();
+  std::string waiting_reason_;
+  // A node left in order since the last round was formed: below MIN nobody waits for another.
+  std::optional<std::string> left_because_;
+  Instant notice_due_ = Instant::Never();
+
+  RestartLedger ledger_;
+  std::optional<Commit> last_commit_;
+  std::optional<Verdict> verdict_;
+};
+
+}  // namespace muster::rendezvous
+
+#endif  // MUSTER_RENDEZVOUS_CORE_JOB_RULES_H_

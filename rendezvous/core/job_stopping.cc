@@ -1,0 +1,170 @@
+// Stopping a round, what its failures cost, and how the job ends.
+#include <algorithm>
+#include <utility>
+
+#include "rendezvous/core/job_rules.h"
+#include "rendezvous/core/verdict.h"
+
+namespace muster::rendezvous {
+
+void JobMachine::Rules::Handle(Member& member, const WorkerFailed& message) {
+  if (!IsCurrent(message.world) || !member.slot || IsFinal()) return;
+  WorkerFailure failure = message.failure;
+  if (failure.node_name.empty()) failure.node_name = member.attach.node_name;
+  round_->failures.Add(input_.now, failure);
+  if (!round_->stop) {
+    BeginStop(StopOrigin::kFailure, StopCause::kWorkerFailed, DescribeFailure(failure),
+              failure.rank);
+  } else if (round_->stop_origin == StopOrigin::kVanished &&
+             round_->vanished_slot == *member.slot) {
+    // The agent that came back without workers says why.
+    round_->stop_origin = StopOrigin::kFailure;
+  }
+}
+
+void JobMachine::Rules::Handle(Member& member, const NodeSucceeded& message) {
+  if (!IsCurrent(message.world) || !member.slot || round_->stop || IsFinal()) return;
+  NoteSuccess(member, round_->slots[*member.slot]);
+}
+
+void JobMachine::Rules::NoteSuccess(Member& member, Slot& slot) {
+  if (slot.state != SlotState::kRunning && slot.state != SlotState::kSucceeded) return;
+  if (slot.state == SlotState::kRunning) {
+    round_->Set(slot, SlotState::kSucceeded);
+    Note("node " + member.attach.node_name + " has finished " + RoundName());
+  }
+  SendTo(member, SuccessNoted{round_->world});
+  MaybeSucceed();
+}
+
+void JobMachine::Rules::MaybeSucceed() {
+  if (state_ != JobState::kRunning) return;
+  const int finished = round_->Count(SlotState::kSucceeded) + round_->Count(SlotState::kDone);
+  if (!MUSTER_PLANTED(kSuccessTooEarly, finished > 0, round_->AllSucceeded())) return;
+  if (finished == 0) return;
+  Verdict verdict;
+  verdict.succeeded = true;
+  EndJob(JobState::kSucceeded, std::move(verdict));
+}
+
+void JobMachine::Rules::Handle(Member& member, const StopDone& message) {
+  if (message.candidate_port != 0) member.attach.candidate_port = message.candidate_port;
+  if (!IsCurrent(message.world) || !member.slot || IsFinal()) return;
+  Slot& slot = round_->slots[*member.slot];
+  if (round_->stop) {
+    if (slot.state != SlotState::kRunning && slot.state != SlotState::kSucceeded) return;
+    round_->Set(slot, SlotState::kStopped);
+    return MaybeFinishStop();
+  }
+  if (slot.state != SlotState::kRunning) return;
+  // Nobody told it to: a stop of an earlier life of this rendezvous, most likely.
+  round_->Set(slot, SlotState::kStopped);
+  round_->vanished_slot = *member.slot;
+  BeginStop(StopOrigin::kVanished, StopCause::kPeerLost,
+            "node " + member.attach.node_name + " has no workers of " + RoundName() + " any more",
+            slot.first_rank);
+}
+
+void JobMachine::Rules::BeginStop(StopOrigin origin, StopCause cause, const std::string& reason,
+                                  Rank culprit) {
+  state_ = JobState::kStopping;
+  round_->stop = StopRound{round_->world, cause, reason, culprit};
+  round_->stop_origin = origin;
+  Note(RoundName() + " stops: " + reason);
+  for (const Slot& slot : round_->slots) {
+    if (slot.state != SlotState::kRunning && slot.state != SlotState::kSucceeded) continue;
+    if (slot.member != nullptr) SendTo(*slot.member, *round_->stop);
+  }
+  MaybeFinishStop();
+}
+
+void JobMachine::Rules::MaybeFinishStop() {
+  if (state_ != JobState::kStopping) return;
+  const int unanswered = round_->Count(SlotState::kRunning) + round_->Count(SlotState::kSucceeded) +
+                         std::max(0, SlotsUnaccounted());
+  if (!MUSTER_PLANTED(kStopNotAwaited, true, unanswered == 0)) return;
+  FinishStop();
+}
+
+void JobMachine::Rules::FinishStop() {
+  Round round = std::move(*round_);
+  round_.reset();
+  effects_.emplace_back(RoundOver{round.world, round.stop->reason});
+  for (Slot& slot : round.slots) {
+    if (slot.member != nullptr) slot.member->slot.reset();
+  }
+  for (auto& [id, member] : members_) member.lost_recovered_round = false;
+  places_vacated_ = 0;
+  recover_deadline_ = Instant::Never();
+  is_reforming_ = true;
+  state_ = JobState::kGathering;
+  waiting_reason_.clear();
+  if (ChargeFailures(round)) Evaluate();
+}
+
+bool JobMachine::Rules::ChargeFailures(const Round& round) {
+  const bool is_workers_fault = MUSTER_PLANTED(
+      kLossCharged, true,
+      round.stop_origin == StopOrigin::kFailure && !round.had_loss && !round.failures.empty());
+  const std::string name = "round " + std::to_string(round.world.round.value);
+  if (!is_workers_fault) {
+    Note(name + " is over; nothing is charged");
+    return true;
+  }
+  const bool is_hopeless = round.failures.FailedToStart() != nullptr;
+  if (!is_hopeless && ledger_.Charge(terms_->max_restarts)) {
+    Note(name + " is over; restart " + std::to_string(ledger_.charged()) + " of " +
+         std::to_string(terms_->max_restarts) + " is charged");
+    return true;
+  }
+  Verdict verdict;
+  if (round.failures.empty()) {
+    verdict.exit_code = 1;
+  } else {
+    verdict = FailedByWorker(run_id_, round.failures, ledger_.charged(), terms_->max_restarts);
+  }
+  EndJob(JobState::kFailed, std::move(verdict));
+  return false;
+}
+
+void JobMachine::Rules::FailBelowMin(int exit_code, const std::string& cause) {
+  Verdict verdict;
+  verdict.exit_code = exit_code;
+  verdict.reason = "job " + run_id_ + " failed: " + std::to_string(ReadyNodes()) + " of " +
+                   NodeRange(terms_->min_nodes, terms_->max_nodes) +
+                   (ReadyNodes() == 1 ? " is here (" : " are here (") + cause + "); ";
+  if (set_aside_attached_ > 0) {
+    verdict.reason += std::to_string(set_aside_attached_) +
+                      " more were lost too often and are set aside (--max-node-failures); ";
+  }
+  verdict.reason +=
+      exit_code == kExitRunAgain
+          ? "run it again with at least " + std::to_string(terms_->min_nodes)
+          : "start at least " + std::to_string(terms_->min_nodes) + ", or lower MIN of --nnodes";
+  EndJob(JobState::kFailed, std::move(verdict));
+}
+
+void JobMachine::Rules::EndJob(JobState state, Verdict verdict) {
+  state_ = state;
+  verdict.restarts_charged = ledger_.charged();
+  verdict_ = std::move(verdict);
+  const std::string how = verdict_->succeeded ? "succeeded" : "failed: " + verdict_->reason;
+  Note(how + (round_ ? " (in " + RoundName() + ")" : ""));
+  if (round_) effects_.emplace_back(RoundOver{round_->world, "the job has " + how});
+  for (auto& [id, member] : members_) {
+    member.slot.reset();
+    SendTo(member, JobEnded{*verdict_});
+  }
+  for (const auto& [session, claim] : claimants_) {
+    SendOn(session, JobEnded{*verdict_});
+    effects_.emplace_back(EndSession{session});
+  }
+  claimants_.clear();
+  round_.reset();
+  recover_deadline_ = Instant::Never();
+  notice_due_ = Instant::Never();
+  ask_again_ = Instant::Never();
+  below_min_since_.reset();
+}
+
+}  // namespace muster::rendezvous

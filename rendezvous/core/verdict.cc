@@ -1,0 +1,76 @@
+#include "rendezvous/core/verdict.h"
+
+#include <algorithm>
+
+namespace muster::rendezvous {
+
+void FailureList::Add(Instant now, const WorkerFailure& failure) {
+  const Duration age = std::max(failure.age, Duration(0));
+  Entry entry{now - age, ++arrivals_, failure};
+  for (const Entry& kept : kept_) {
+    if (kept.failure.rank == failure.rank) return;
+  }
+  auto later = std::find_if(kept_.begin(), kept_.end(),
+                            [&](const Entry& kept) { return entry.happened < kept.happened; });
+  kept_.insert(later, std::move(entry));
+  if (kept_.size() > kMaxKept) kept_.pop_back();
+}
+
+const WorkerFailure* FailureList::FailedToStart() const {
+  for (const Entry& entry : kept_) {
+    if (entry.failure.failed_to_start) return &entry.failure;
+  }
+  return nullptr;
+}
+
+std::vector<WorkerFailure> FailureList::InOrder() const {
+  std::vector<WorkerFailure> failures;
+  failures.reserve(kept_.size());
+  for (const Entry& entry : kept_) failures.push_back(entry.failure);
+  return failures;
+}
+
+std::string DescribeFailure(const WorkerFailure& failure) {
+  std::string text = "worker rank " + std::to_string(failure.rank.value) + " (local rank " +
+                     std::to_string(failure.local_rank.value) + ") on node " + failure.node_name;
+  if (failure.failed_to_start) {
+    text += failure.exit.code == 126 ? " could not start: the program is not executable"
+                                     : " could not start: the program was not found";
+    if (!failure.message.empty()) text += " (" + failure.message + ")";
+  } else if (failure.exit.signal != 0) {
+    text += " was killed by signal " + std::to_string(failure.exit.signal);
+  } else {
+    text += " exited with code " + std::to_string(failure.exit.code);
+  }
+  return text;
+}
+
+Verdict FailedByWorker(const std::string& run_id, const FailureList& failures, int restarts_charged,
+                       int max_restarts) {
+  Verdict verdict;
+  verdict.failures = failures.InOrder();
+  verdict.restarts_charged = restarts_charged;
+  const WorkerFailure* unstarted = failures.FailedToStart();
+  const WorkerFailure& root = unstarted != nullptr ? *unstarted : failures.root();
+  if (unstarted != nullptr) {
+    // The one to blame comes first, whatever else failed before it.
+    auto place = std::find_if(verdict.failures.begin(), verdict.failures.end(),
+                              [](const WorkerFailure& f) { return f.failed_to_start; });
+    std::rotate(verdict.failures.begin(), place, place + 1);
+  }
+  // A failure with exit code 0 (a reader of the error file may call it one) must not end as
+  // success.
+  verdict.exit_code = root.exit.ShellCode() == 0 ? 1 : root.exit.ShellCode();
+  verdict.reason = "job " + run_id + " failed: " + DescribeFailure(root);
+  if (unstarted != nullptr) {
+    verdict.reason += "; give the path of an executable program, the same on every node";
+  } else if (max_restarts == 0) {
+    verdict.reason += "; --max-restarts is 0, so it was not restarted";
+  } else {
+    verdict.reason +=
+        "; all " + std::to_string(max_restarts) + " restarts of --max-restarts are used up";
+  }
+  return verdict;
+}
+
+}  // namespace muster::rendezvous

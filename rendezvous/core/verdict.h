@@ -1,0 +1,55 @@
+// Who failed first, and how the job's end is told to people. The first failure is the one that
+// happened earliest: when its message came minus the age that the agent's own monotonic clock gave
+// it; the order of arrival decides between equals. Those that died of it follow.
+// A value and functions; not thread-safe.
+#ifndef MUSTER_RENDEZVOUS_CORE_VERDICT_H_
+#define MUSTER_RENDEZVOUS_CORE_VERDICT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/instant.h"
+#include "base/job_types.h"
+
+namespace muster::rendezvous {
+
+// The worker failures of one round.
+class FailureList {
+ public:
+  // The root cause and enough followers to see a pattern; a job of 10,000 workers keeps these.
+  static constexpr size_t kMaxKept = 64;
+
+  // Notes a failure whose message came at `now`; a repeated report of a rank is dropped.
+  void Add(Instant now, const WorkerFailure& failure);
+  bool empty() const { return kept_.empty(); }
+  // The earliest. Precondition: !empty().
+  const WorkerFailure& root() const { return kept_.front().failure; }
+  // True, and in `failure`, if some worker never started: that is never retried.
+  const WorkerFailure* FailedToStart() const;
+  // The root cause first, then its followers in the order they happened.
+  std::vector<WorkerFailure> InOrder() const;
+
+ private:
+  struct Entry {
+    Instant happened;
+    uint64_t arrival = 0;
+    WorkerFailure failure;
+  };
+
+  // Sorted by (happened, arrival).
+  std::vector<Entry> kept_;
+  uint64_t arrivals_ = 0;
+};
+
+// "worker rank 3 (local rank 1) on node b was killed by signal 9".
+std::string DescribeFailure(const WorkerFailure& failure);
+
+// The job ends because a worker failed: the code is the root cause's own. `max_restarts` names the
+// budget that is spent; a worker that never started is blamed whatever is left.
+Verdict FailedByWorker(const std::string& run_id, const FailureList& failures, int restarts_charged,
+                       int max_restarts);
+
+}  // namespace muster::rendezvous
+
+#endif  // MUSTER_RENDEZVOUS_CORE_VERDICT_H_

@@ -1,0 +1,114 @@
+#include "rendezvous/core/verdict.h"
+
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace muster::rendezvous {
+namespace {
+
+using std::chrono::milliseconds;
+
+Instant At(int ms) { return Instant(milliseconds(ms)); }
+
+WorkerFailure Failure(int rank, int code, int age_ms = 0) {
+  WorkerFailure failure;
+  failure.rank = Rank(rank);
+  failure.node_name = "n";
+  failure.exit.code = code;
+  failure.age = milliseconds(age_ms);
+  return failure;
+}
+
+std::vector<int> Ranks(const std::vector<WorkerFailure>& failures) {
+  std::vector<int> ranks;
+  for (const WorkerFailure& failure : failures) ranks.push_back(failure.rank.value);
+  return ranks;
+}
+
+TEST(FailureList, TheOneThatHappenedFirstIsTheRootWhateverCameFirst) {
+  FailureList failures;
+  failures.Add(At(1000), Failure(2, 1, 10));
+  failures.Add(At(1001), Failure(0, 1, 50));
+  failures.Add(At(1002), Failure(1, 1, 5));
+  EXPECT_EQ(Ranks(failures.InOrder()), (std::vector<int>{0, 2, 1}));
+  EXPECT_EQ(failures.root().rank, Rank(0));
+}
+
+TEST(FailureList, ArrivalDecidesBetweenEquals) {
+  FailureList failures;
+  failures.Add(At(1000), Failure(5, 1));
+  failures.Add(At(1000), Failure(4, 1));
+  EXPECT_EQ(Ranks(failures.InOrder()), (std::vector<int>{5, 4}));
+}
+
+TEST(FailureList, ARepeatedReportChangesNothing) {
+  FailureList failures;
+  failures.Add(At(1000), Failure(1, 3));
+  failures.Add(At(2000), Failure(1, 3, 1500));
+  EXPECT_EQ(failures.InOrder().size(), 1u);
+}
+
+TEST(FailureList, ANegativeAgeIsTakenAsNow) {
+  FailureList failures;
+  failures.Add(At(1000), Failure(1, 3, -5000));
+  failures.Add(At(1001), Failure(2, 3));
+  EXPECT_EQ(failures.root().rank, Rank(1));
+}
+
+TEST(FailureList, KeepsTheEarliestOfVeryMany) {
+  FailureList failures;
+  for (int rank = 0; rank < 1000; ++rank) failures.Add(At(5000 - rank), Failure(rank, 1));
+  EXPECT_EQ(failures.InOrder().size(), FailureList::kMaxKept);
+  EXPECT_EQ(failures.root().rank, Rank(999));
+}
+
+TEST(Verdict, TheExitCodeIsTheRootCausesOwn) {
+  struct Case {
+    WorkerExit exit;
+    int code;
+  };
+  for (const Case& c : {Case{{.code = 3}, 3}, Case{{.signal = 9}, 137}, Case{{.code = 0}, 1}}) {
+    FailureList failures;
+    WorkerFailure failure = Failure(1, 0);
+    failure.exit = c.exit;
+    failures.Add(At(1), failure);
+    failures.Add(At(2), Failure(0, 77));
+    const Verdict verdict = FailedByWorker("j", failures, 0, 0);
+    EXPECT_EQ(verdict.exit_code, c.code);
+    EXPECT_FALSE(verdict.succeeded);
+    EXPECT_EQ(Ranks(verdict.failures), (std::vector<int>{1, 0}));
+  }
+}
+
+TEST(Verdict, TheReasonNamesJobNodeCauseAndBudget) {
+  FailureList failures;
+  WorkerFailure failure = Failure(3, 0);
+  failure.local_rank = LocalRank(1);
+  failure.exit.signal = 11;
+  failures.Add(At(1), failure);
+  EXPECT_EQ(FailedByWorker("j", failures, 2, 2).reason,
+            "job j failed: worker rank 3 (local rank 1) on node n was killed by signal 11; all 2 "
+            "restarts of --max-restarts are used up");
+  EXPECT_EQ(FailedByWorker("j", failures, 0, 0).reason,
+            "job j failed: worker rank 3 (local rank 1) on node n was killed by signal 11; "
+            "--max-restarts is 0, so it was not restarted");
+}
+
+TEST(Verdict, AProgramThatCannotStartIsBlamedBeforeAnEarlierFailure) {
+  FailureList failures;
+  failures.Add(At(1), Failure(0, 1));
+  WorkerFailure unstarted = Failure(2, 127);
+  unstarted.failed_to_start = true;
+  unstarted.message = "/no/such";
+  failures.Add(At(5), unstarted);
+  const Verdict verdict = FailedByWorker("j", failures, 0, 3);
+  EXPECT_EQ(verdict.exit_code, 127);
+  EXPECT_EQ(Ranks(verdict.failures), (std::vector<int>{2, 0}));
+  EXPECT_EQ(verdict.reason,
+            "job j failed: worker rank 2 (local rank 0) on node n could not start: the program was "
+            "not found (/no/such); give the path of an executable program, the same on every node");
+}
+
+}  // namespace
+}  // namespace muster::rendezvous

@@ -1,0 +1,195 @@
+#include "rendezvous/server/first_byte_listener.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "rendezvous/server/listening_sockets.h"
+
+namespace muster::rendezvous {
+namespace {
+
+constexpr uint8_t kHttp2Preface = 'P';
+constexpr uint8_t kTlsHello = 0x16;
+// How long to leave the sockets alone when the process has no file descriptor left.
+constexpr Duration kPause = std::chrono::milliseconds(100);
+// Accepted in one go before others are looked at.
+constexpr int kMaxAcceptsInARow = 256;
+
+bool Watch(int epoll_fd, int fd) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.fd = fd;
+  return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+// Small messages go out at once, and the kernel notices in about a minute that a node is gone, so
+// that its connection doesn't stay for ever (gRPC's own keepalive is off: leases do that work).
+void Tune(int fd) {
+  int on = 1, idle_s = 30, interval_s = 10, count = 3;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof(interval_s));
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<FirstByteListener>> FirstByteListener::Listen(
+    const FirstByteListenerOptions& options) {
+  absl::StatusOr<ListeningSockets> sockets = OpenListeningSockets(options.host, options.port);
+  if (!sockets.ok()) return sockets.status();
+  std::unique_ptr<FirstByteListener> listener(
+      new FirstByteListener(options, std::move(sockets->fds), sockets->port));
+  if (listener->epoll_fd_ < 0 || listener->stop_fd_ < 0)
+    return absl::UnavailableError(absl::StrCat("can't listen: ", std::strerror(errno)));
+  return listener;
+}
+
+FirstByteListener::FirstByteListener(const FirstByteListenerOptions& options,
+                                     std::vector<int> sockets, uint16_t port)
+    : options_(options),
+      sockets_(std::move(sockets)),
+      port_(port),
+      epoll_fd_(epoll_create1(EPOLL_CLOEXEC)),
+      stop_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+FirstByteListener::~FirstByteListener() {
+  Stop();
+  if (epoll_fd_ >= 0) close(epoll_fd_);
+  if (stop_fd_ >= 0) close(stop_fd_);
+}
+
+void FirstByteListener::Start(GrpcAcceptor* grpc, NonGrpcAcceptor* other) {
+  grpc_ = grpc;
+  other_ = other;
+  for (int fd : sockets_) Watch(epoll_fd_, fd);
+  Watch(epoll_fd_, stop_fd_);
+  thread_ = std::thread([this] { Run(); });
+}
+
+void FirstByteListener::Stop() {
+  if (stopped_) return;
+  stopped_ = true;
+  if (thread_.joinable()) {
+    uint64_t one = 1;
+    while (write(stop_fd_, &one, sizeof(one)) < 0 && errno == EINTR) continue;
+    thread_.join();
+  }
+  for (const Silent& silent : silent_) close(silent.fd);
+  silent_.clear();
+  by_fd_.clear();
+  for (int fd : sockets_) close(fd);
+}
+
+void FirstByteListener::Run() {
+  std::array<epoll_event, 64> events;
+  while (true) {
+    int count = epoll_wait(epoll_fd_, events.data(), static_cast<int>(events.size()),
+                           WaitMs(SystemClock().Now()));
+    Instant now = SystemClock().Now();
+    for (int i = 0; i < count; ++i) {
+      int fd = events[i].data.fd;
+      if (fd == stop_fd_) return;
+      if (std::find(sockets_.begin(), sockets_.end(), fd) != sockets_.end())
+        AcceptAll(fd);
+      else
+        LookAt(fd);
+    }
+    DropExpired(now);
+    if (!paused_until_.IsNever() && now >= paused_until_) SetPaused(false, now);
+  }
+}
+
+int FirstByteListener::WaitMs(Instant now) const {
+  Instant next = paused_until_;
+  if (!silent_.empty()) next = std::min(next, silent_.front().deadline);
+  if (next.IsNever()) return -1;
+  auto wait = std::chrono::ceil<std::chrono::milliseconds>(next - now);
+  return static_cast<int>(std::max<int64_t>(wait.count(), 0));
+}
+
+void FirstByteListener::SetPaused(bool paused, Instant now) {
+  paused_until_ = paused ? now + kPause : Instant::Never();
+  for (int fd : sockets_) {
+    if (paused)
+      epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, fd, nullptr);
+    else
+      Watch(epoll_fd_, fd);
+  }
+}
+
+void FirstByteListener::AcceptAll(int listening_fd) {
+  Instant now = SystemClock().Now();
+  for (int n = 0; n < kMaxAcceptsInARow; ++n) {
+    int fd = accept4(listening_fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0) {
+      bool full = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+      if (full && paused_until_.IsNever()) SetPaused(true, now);
+      // ECONNABORTED and the like concern one connection: epoll comes back for the others.
+      return;
+    }
+    if (silent_.size() >= options_.max_silent) {
+      int oldest = silent_.front().fd;
+      Forget(oldest);
+      close(oldest);
+    }
+    Tune(fd);
+    if (!Watch(epoll_fd_, fd)) {
+      close(fd);
+      continue;
+    }
+    silent_.push_back({fd, now + options_.first_byte_timeout});
+    by_fd_[fd] = std::prev(silent_.end());
+    // Usually the first byte is there already.
+    LookAt(fd);
+  }
+}
+
+void FirstByteListener::LookAt(int fd) {
+  // An event of this round may be for a connection that has been closed since.
+  if (!by_fd_.contains(fd)) return;
+  uint8_t first = 0;
+  ssize_t got = recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
+  Forget(fd);
+  if (got <= 0) {
+    close(fd);
+  } else if (first == kHttp2Preface || first == kTlsHello) {
+    grpc_->Accept(fd);
+  } else if (other_ != nullptr) {
+    other_->Accept(fd, first);
+  } else {
+    close(fd);
+  }
+}
+
+void FirstByteListener::Forget(int fd) {
+  epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, fd, nullptr);
+  auto found = by_fd_.find(fd);
+  silent_.erase(found->second);
+  by_fd_.erase(found);
+}
+
+void FirstByteListener::DropExpired(Instant now) {
+  while (!silent_.empty() && silent_.front().deadline <= now) {
+    int fd = silent_.front().fd;
+    Forget(fd);
+    close(fd);
+  }
+}
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,176 @@
+#include "rendezvous/server/hosted_job.h"
+
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "base/entropy.h"
+
+namespace muster::rendezvous {
+namespace {
+
+constexpr size_t kMaxKey = 4096;
+constexpr size_t kMaxValue = 1u << 20;
+constexpr size_t kMaxRoundBytes = 64u << 20;
+
+absl::Status CheckKey(const std::string& key, const char* what) {
+  if (key.empty() || key.size() > kMaxKey)
+    return absl::InvalidArgumentError(
+        absl::StrCat("the ", what, " must have 1 to ", kMaxKey, " bytes, it has ", key.size()));
+  return absl::OkStatus();
+}
+
+StepInput FreshInput() { return {Instant(), base::FreshId<WorldId>(), base::FreshId<RoundKey>()}; }
+
+}  // namespace
+
+HostedJob::HostedJob(std::string run_id, const JobOptions& options, Instant started,
+                     JobOutlet* outlet)
+    : run_id_(std::move(run_id)),
+      outlet_(outlet),
+      machine_(run_id_, options, started),
+      step_input_(FreshInput()) {}
+
+HostedJob::~HostedJob() { CloseRound(absl::CancelledError("the rendezvous is shutting down")); }
+
+void HostedJob::Step(Instant now, const JobEvent& event) {
+  if (auto* message = std::get_if<SessionMessage>(&event)) {
+    if (auto* attach = std::get_if<Attach>(&message->message)) {
+      sessions_[message->session] = attach->incarnation;
+      incarnations_.insert(attach->incarnation);
+    }
+  }
+  step_input_.now = now;
+  for (const JobEffect& effect : machine_.Step(step_input_, event)) Perform(effect);
+  if (auto* ended = std::get_if<SessionEnded>(&event)) sessions_.erase(ended->session);
+  if (!done_since_ && machine_.IsDone()) done_since_ = now;
+}
+
+void HostedJob::Perform(const JobEffect& effect) {
+  if (auto* send = std::get_if<SendMessage>(&effect)) {
+    if (std::holds_alternative<Refused>(send->message)) {
+      auto refused = sessions_.find(send->session);
+      if (refused != sessions_.end()) incarnations_.erase(refused->second);
+    }
+    outlet_->Send(send->session, send->message);
+  } else if (auto* end = std::get_if<EndSession>(&effect)) {
+    outlet_->End(end->session);
+  } else if (auto* started = std::get_if<RoundStarted>(&effect)) {
+    CloseRound(absl::AbortedError("a newer round began"));
+    world_ = started->world;
+    table_.emplace(KeyValueTable::Limits{
+        .max_key_bytes = kMaxKey, .max_value_bytes = kMaxValue, .max_total_bytes = kMaxRoundBytes});
+    step_input_ = StepInput{step_input_.now, base::FreshId<WorldId>(), base::FreshId<RoundKey>()};
+    outlet_->Keep(run_id_, world_);
+  } else if (auto* over = std::get_if<RoundOver>(&effect)) {
+    CloseRound(absl::AbortedError(
+        absl::StrCat("round ", over->world.round.value, " is over: ", over->reason)));
+  } else if (auto* record = std::get_if<Record>(&effect)) {
+    outlet_->Report(run_id_, world_.round, record->text);
+  }
+}
+
+void HostedJob::CloseRound(const absl::Status& why) {
+  if (!table_) return;
+  std::vector<WaitId> waits = table_->TakeAll();
+  table_.reset();
+  EndWaits(waits, why);
+  waiting_.clear();
+  wait_of_.clear();
+  incarnations_.clear();
+  for (const auto& [session, incarnation] : sessions_) incarnations_.insert(incarnation);
+}
+
+void HostedJob::Tick(Instant now) {
+  if (table_)
+    EndWaits(table_->TakeExpired(now), absl::DeadlineExceededError("not there within the wait"));
+  if (machine_.NextWakeup() <= now) Step(now, TimePassed{});
+}
+
+Instant HostedJob::NextWakeup() const {
+  Instant next = machine_.NextWakeup();
+  return table_ ? std::min(next, table_->NextDeadline()) : next;
+}
+
+absl::Status HostedJob::CheckScope(const RoundScope& scope) const {
+  if (!table_)
+    return absl::AbortedError(absl::StrCat("job ", run_id_, " has no round now; round ",
+                                           scope.world.round.value, " is over"));
+  if (!(scope.world == world_))
+    return absl::AbortedError(absl::StrCat("round ", scope.world.round.value,
+                                           " isn't the current one of job ", run_id_, " (",
+                                           world_.round.value, ")"));
+  if (!incarnations_.contains(scope.incarnation))
+    return absl::AbortedError(absl::StrCat("this agent takes no part in round ", world_.round.value,
+                                           " of job ", run_id_));
+  return absl::OkStatus();
+}
+
+void HostedJob::SetKey(const RoundScope& scope, const std::string& key, std::string value,
+                       const CallAnswer& answer) {
+  absl::Status status = CheckKey(key, "key");
+  if (status.ok() && value.size() > kMaxValue)
+    status = absl::InvalidArgumentError(
+        absl::StrCat("the value may have ", kMaxValue, " bytes at most, it has ", value.size()));
+  if (status.ok()) status = CheckScope(scope);
+  if (!status.ok()) return answer(status);
+  std::string told = value;
+  KeyValueTable::SetResult result = table_->Set(key, std::move(value));
+  if (!result.problem.empty()) return answer(absl::ResourceExhaustedError(result.problem));
+  answer(std::string());
+  EndWaits(result.ended, told);
+}
+
+void HostedJob::GetKey(Instant now, CallId call, const RoundScope& scope, const std::string& key,
+                       Duration wait, CallAnswer answer) {
+  absl::Status status = CheckKey(key, "key");
+  if (status.ok()) status = CheckScope(scope);
+  if (!status.ok()) return answer(status);
+  if (const std::string* value = table_->Get(key)) return answer(*value);
+  if (wait <= Duration(0)) return answer(absl::NotFoundError("the key isn't set"));
+  KeyValueTable::WaitResult result = table_->Wait(key, now + wait);
+  if (!result.problem.empty()) return answer(absl::ResourceExhaustedError(result.problem));
+  waiting_[result.wait] = {call, std::move(answer)};
+  wait_of_[call] = result.wait;
+}
+
+void HostedJob::Barrier(Instant now, CallId call, const RoundScope& scope,
+                        const BarrierCall& barrier, CallAnswer answer) {
+  absl::Status status = CheckKey(barrier.name, "barrier's name");
+  if (status.ok() && (barrier.participant < 0 || barrier.participant >= barrier.count))
+    status = absl::InvalidArgumentError(absl::StrCat("participant ", barrier.participant,
+                                                     " isn't below the count ", barrier.count));
+  if (status.ok()) status = CheckScope(scope);
+  if (!status.ok()) return answer(status);
+  KeyValueTable::BarrierResult result =
+      table_->Arrive({.name = barrier.name,
+                      .participant = absl::StrCat(barrier.participant),
+                      .count = barrier.count,
+                      .deadline = now + barrier.wait});
+  if (!result.problem.empty()) return answer(absl::InvalidArgumentError(result.problem));
+  waiting_[result.wait] = {call, std::move(answer)};
+  wait_of_[call] = result.wait;
+  EndWaits(result.ended, std::string());
+}
+
+void HostedJob::CancelCall(CallId call) {
+  auto found = wait_of_.find(call);
+  if (found == wait_of_.end()) return;
+  table_->Cancel(found->second);
+  waiting_.erase(found->second);
+  wait_of_.erase(found);
+}
+
+void HostedJob::EndWaits(const std::vector<WaitId>& waits,
+                         const absl::StatusOr<std::string>& answer) {
+  for (WaitId wait : waits) {
+    auto found = waiting_.find(wait);
+    if (found == waiting_.end()) continue;
+    Waiting waiting = std::move(found->second);
+    waiting_.erase(found);
+    wait_of_.erase(waiting.call);
+    waiting.answer(answer);
+  }
+}
+
+}  // namespace muster::rendezvous

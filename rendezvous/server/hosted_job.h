@@ -1,0 +1,112 @@
+// One job as the rendezvous hosts it: the machine that decides, and the key-value table of its
+// current round with the calls that wait there. It performs the machine's effects in order, through
+// a JobOutlet. Used on the loop's thread only (rendezvous/server/rendezvous_loop.h); answers of
+// calls are run there too and must only enqueue.
+#ifndef MUSTER_RENDEZVOUS_SERVER_HOSTED_JOB_H_
+#define MUSTER_RENDEZVOUS_SERVER_HOSTED_JOB_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/ids.h"
+#include "base/instant.h"
+#include "base/job_types.h"
+#include "base/session_messages.h"
+#include "rendezvous/core/job_machine.h"
+#include "rendezvous/core/key_value_table.h"
+
+namespace muster::rendezvous {
+
+// One SetKey, GetKey or Barrier call; given by the loop, never used twice.
+using CallId = StrongInt<struct CallTag, uint64_t>;
+
+// How a call ends; exactly once. The value is GetKey's, else empty.
+using CallAnswer = std::function<void(absl::StatusOr<std::string>)>;
+
+struct BarrierCall {
+  std::string name;
+  int participant = 0;
+  int count = 0;
+  Duration wait{0};
+};
+
+// What a job does to the world outside.
+class JobOutlet {
+ public:
+  virtual ~JobOutlet() = default;
+  virtual void Send(SessionId session, const RendezvousMessage& message) = 0;
+  virtual void End(SessionId session) = 0;
+  // Makes the round durable where a state directory is kept.
+  virtual void Keep(const std::string& run_id, const World& world) = 0;
+  // A change of state, for the log and for watchers.
+  virtual void Report(const std::string& run_id, RoundId round, const std::string& text) = 0;
+};
+
+class HostedJob {
+ public:
+  // `outlet` must outlive the job. `started` is when the rendezvous began to listen.
+  HostedJob(std::string run_id, const JobOptions& options, Instant started, JobOutlet* outlet);
+  // Calls that still wait are answered with Cancelled.
+  ~HostedJob();
+  HostedJob(const HostedJob&) = delete;
+  HostedJob& operator=(const HostedJob&) = delete;
+
+  void Step(Instant now, const JobEvent& event);
+  // What is due at `now`: the machine's timer, and calls whose wait is over.
+  void Tick(Instant now);
+  // When Tick() is due if nothing else happens.
+  Instant NextWakeup() const;
+
+  // Codes: Aborted (the scope isn't the current round's), InvalidArgument, ResourceExhausted;
+  // DeadlineExceeded and NotFound as RendezvousClient says.
+  void SetKey(const RoundScope& scope, const std::string& key, std::string value,
+              const CallAnswer& answer);
+  void GetKey(Instant now, CallId call, const RoundScope& scope, const std::string& key,
+              Duration wait, CallAnswer answer);
+  void Barrier(Instant now, CallId call, const RoundScope& scope, const BarrierCall& barrier,
+               CallAnswer answer);
+  // The caller has gone: its answer is dropped. Nothing if the call has ended.
+  void CancelCall(CallId call);
+
+  const JobMachine& machine() const { return machine_; }
+  // When the job was first seen to be done; none while it goes on.
+  std::optional<Instant> done_since() const { return done_since_; }
+
+ private:
+  struct Waiting {
+    CallId call;
+    CallAnswer answer;
+  };
+
+  void Perform(const JobEffect& effect);
+  void CloseRound(const absl::Status& why);
+  // OK if the scope names the current round and an agent of this job.
+  absl::Status CheckScope(const RoundScope& scope) const;
+  void EndWaits(const std::vector<WaitId>& waits, const absl::StatusOr<std::string>& answer);
+
+  const std::string run_id_;
+  JobOutlet* const outlet_;
+  JobMachine machine_;
+  // Drawn anew whenever a round has used them.
+  StepInput step_input_;
+  // Who is attached by which session, and who has been since the current round began: only these
+  // may use the round's table.
+  std::map<SessionId, Incarnation> sessions_;
+  std::set<Incarnation> incarnations_;
+  World world_;
+  std::optional<KeyValueTable> table_;
+  std::map<WaitId, Waiting> waiting_;
+  std::map<CallId, WaitId> wait_of_;
+  std::optional<Instant> done_since_;
+};
+
+}  // namespace muster::rendezvous
+
+#endif  // MUSTER_RENDEZVOUS_SERVER_HOSTED_JOB_H_

@@ -1,0 +1,360 @@
+#include "rendezvous/server/rendezvous_loop.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "spdlog/spdlog.h"
+
+namespace muster::rendezvous {
+namespace {
+
+constexpr size_t kMaxJobs = 4096;
+constexpr size_t kMaxWatchers = 256;
+// Calls that wait for the loop itself, not for a key.
+constexpr size_t kMaxTasks = 1u << 17;
+// An ended stream may take this long to deliver what was sent before.
+constexpr Duration kDrainTime = std::chrono::seconds(5);
+// Where nothing is due the loop still looks around: a bound on any slip in its bookkeeping.
+constexpr Duration kLongestSleep = std::chrono::seconds(60);
+
+absl::Status ShuttingDown() { return absl::UnavailableError("the rendezvous is shutting down"); }
+
+int64_t WallTimeMs() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+RendezvousLoop::RendezvousLoop(RendezvousLoopOptions options)
+    : options_(std::move(options)), started_(options_.clock->Now()), now_(started_) {
+  thread_ = std::thread([this] { Run(); });
+}
+
+RendezvousLoop::~RendezvousLoop() { Stop(); }
+
+void RendezvousLoop::Stop() {
+  {
+    base::MutexLock lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  idleness_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+bool RendezvousLoop::Enqueue(Task task) {
+  {
+    base::MutexLock lock(mutex_);
+    if (stopping_) return false;
+    tasks_.push_back(std::move(task));
+  }
+  changed_.notify_one();
+  return true;
+}
+
+void RendezvousLoop::Poke() {
+  {
+    base::MutexLock lock(mutex_);
+    poked_ = true;
+  }
+  changed_.notify_one();
+}
+
+void RendezvousLoop::Run() {
+  std::deque<Task> batch;
+  while (true) {
+    const Instant wakeup = NextWakeup();
+    {
+      base::MutexLock lock(mutex_);
+      const auto wait = std::clamp(wakeup - options_.clock->Now(), Duration(0), kLongestSleep);
+      const auto end = std::chrono::steady_clock::now() + wait;
+      while (!stopping_ && !poked_ && tasks_.empty()) {
+        if (changed_.wait_until(mutex_, end) == std::cv_status::timeout) break;
+      }
+      if (stopping_) break;
+      poked_ = false;
+      now_ = std::max(now_, options_.clock->Now());
+      batch.swap(tasks_);
+    }
+    for (Task& task : batch) task(now_);
+    batch.clear();
+    Attend(now_);
+    PublishIdleness(now_);
+  }
+  StopAll();
+}
+
+void RendezvousLoop::StopAll() {
+  for (auto& [id, session] : sessions_) session.sink->Cut(ShuttingDown());
+  for (auto& [id, watcher] : watchers_) watcher.sink->Cut(ShuttingDown());
+  sessions_.clear();
+  watchers_.clear();
+  jobs_.clear();
+  // What was enqueued but not handled still owes its answers.
+  std::deque<Task> rest;
+  {
+    base::MutexLock lock(mutex_);
+    rest.swap(tasks_);
+  }
+  for (Task& task : rest) task(Instant::Never());
+}
+
+Instant RendezvousLoop::NextWakeup() const {
+  Instant next = ending_.empty() ? Instant::Never() : ending_.front().first;
+  for (const auto& [run_id, job] : jobs_) {
+    next = std::min(next, job->NextWakeup());
+    if (job->done_since() && job->machine().IsDone())
+      next = std::min(next, *job->done_since() + options_.retention);
+  }
+  return next;
+}
+
+// Everything that is due by the time alone.
+void RendezvousLoop::Attend(Instant now) {
+  while (!ending_.empty() && ending_.front().first <= now) {
+    auto found = sessions_.find(ending_.front().second);
+    if (found != sessions_.end())
+      found->second.sink->Cut(absl::UnavailableError("the session's end was not read in time"));
+    ending_.pop_front();
+  }
+  for (auto job = jobs_.begin(); job != jobs_.end();) {
+    job->second->Tick(now);
+    std::optional<Instant> done = job->second->done_since();
+    if (!done || now < *done + options_.retention || !job->second->machine().IsDone()) {
+      ++job;
+      continue;
+    }
+    if (options_.rounds) {
+      if (absl::Status status = options_.rounds->Forget(job->first); !status.ok())
+        spdlog::warn("job {}: {}", job->first, std::string(status.message()));
+    }
+    std::erase_if(sessions_, [&](const auto& s) { return s.second.job == job->second.get(); });
+    job = jobs_.erase(job);
+  }
+}
+
+void RendezvousLoop::PublishIdleness(Instant now) {
+  bool is_someone_away = false;
+  if (sessions_.empty()) {
+    for (const auto& [run_id, job] : jobs_) {
+      for (const NodeStatus& node : job->machine().Status(now).nodes)
+        is_someone_away = is_someone_away || !node.attached;
+    }
+  }
+  {
+    base::MutexLock lock(mutex_);
+    open_sessions_ = sessions_.size();
+    is_someone_away_ = is_someone_away;
+    for (const std::shared_ptr<bool>& asked : asked_) *asked = true;
+  }
+  asked_.clear();
+  idleness_.notify_all();
+}
+
+bool RendezvousLoop::WaitUntilIdle(Duration most, Duration linger) {
+  const auto deadline = std::chrono::steady_clock::now() + most;
+  // Whatever was received before this call is handled before idleness is judged. Shared: this call
+  // may give up before the loop comes to it.
+  auto is_judged = std::make_shared<bool>(false);
+  Enqueue([this, is_judged](Instant) { asked_.push_back(is_judged); });
+  base::MutexLock lock(mutex_);
+  while (true) {
+    while (!stopping_ && (!*is_judged || open_sessions_ > 0)) {
+      if (idleness_.wait_until(mutex_, deadline) == std::cv_status::timeout) return false;
+    }
+    const auto end = std::min(deadline, std::chrono::steady_clock::now() + linger);
+    while (!stopping_ && open_sessions_ == 0) {
+      if (!is_someone_away_) return true;
+      if (idleness_.wait_until(mutex_, end) == std::cv_status::timeout) return true;
+    }
+    if (stopping_) return true;
+  }
+}
+
+// ---- sessions ------------------------------------------------------------------------------
+
+void RendezvousLoop::OpenSession(SessionId id, Attach attach, std::shared_ptr<SessionSink> sink) {
+  bool taken = Enqueue([this, id, attach = std::move(attach), sink](Instant now) mutable {
+    Open(now, id, std::move(attach), std::move(sink));
+  });
+  if (!taken) sink->Cut(ShuttingDown());
+}
+
+void RendezvousLoop::Open(Instant now, SessionId id, Attach attach,
+                          std::shared_ptr<SessionSink> sink) {
+  if (now.IsNever()) return sink->Cut(ShuttingDown());
+  HostedJob* job = JobFor(attach.terms.run_id);
+  if (job == nullptr)
+    return sink->Cut(absl::ResourceExhaustedError("this rendezvous has too many jobs"));
+  sessions_[id] = {job, sink};
+  job->Step(now, SessionMessage{id, std::move(attach)});
+  sink->ReadNext();
+}
+
+HostedJob* RendezvousLoop::JobFor(const std::string& run_id) {
+  auto found = jobs_.find(run_id);
+  if (found != jobs_.end()) return found->second.get();
+  if (jobs_.size() >= kMaxJobs) return nullptr;
+  JobOptions job = options_.job;
+  if (options_.rounds)
+    job.highest_round = std::max(job.highest_round, options_.rounds->HighestRound(run_id));
+  JobOutlet* outlet = this;
+  auto& hosted = jobs_[run_id];
+  hosted = std::make_unique<HostedJob>(run_id, job, started_, outlet);
+  return hosted.get();
+}
+
+void RendezvousLoop::TakeMessage(SessionId session, AgentMessage message) {
+  Enqueue([this, session, message = std::move(message)](Instant now) mutable {
+    auto found = sessions_.find(session);
+    if (found == sessions_.end()) return;
+    // The sink lives on even if the step ends the session.
+    std::shared_ptr<SessionSink> sink = found->second.sink;
+    if (!found->second.is_ending)
+      found->second.job->Step(now, SessionMessage{session, std::move(message)});
+    sink->ReadNext();
+  });
+}
+
+void RendezvousLoop::SessionEnded(SessionId session) {
+  Enqueue([this, session](Instant now) {
+    auto found = sessions_.find(session);
+    if (found == sessions_.end()) return;
+    HostedJob* job = found->second.job;
+    sessions_.erase(found);
+    job->Step(now, muster::rendezvous::SessionEnded{session});
+  });
+}
+
+void RendezvousLoop::Send(SessionId session, const RendezvousMessage& message) {
+  auto found = sessions_.find(session);
+  if (found != sessions_.end()) found->second.sink->Send(message);
+}
+
+void RendezvousLoop::End(SessionId session) {
+  auto found = sessions_.find(session);
+  if (found == sessions_.end()) return;
+  found->second.sink->End();
+  found->second.is_ending = true;
+  ending_.emplace_back(now_ + kDrainTime, session);
+}
+
+void RendezvousLoop::Keep(const std::string& run_id, const World& world) {
+  if (!options_.rounds) return;
+  absl::Status status = options_.rounds->Keep(run_id, world);
+  // The job goes on: the numbers also live in the agents. A repeated reason is logged once.
+  std::string problem(status.message());
+  if (!status.ok() && problem != last_keep_problem_) spdlog::error("job {}: {}", run_id, problem);
+  last_keep_problem_ = problem;
+}
+
+void RendezvousLoop::Report(const std::string& run_id, RoundId round, const std::string& text) {
+  spdlog::info("{}", text);
+  if (watchers_.empty()) return;
+  WatchedEvent event{run_id, round, WallTimeMs(), text};
+  for (auto& [id, watcher] : watchers_)
+    if (!watcher.run_id || *watcher.run_id == run_id) watcher.sink->Send(event);
+}
+
+// ---- calls ---------------------------------------------------------------------------------
+
+CallId RendezvousLoop::EnqueueCall(
+    const std::string& run_id, CallAnswer answer,
+    std::function<void(Instant, HostedJob&, CallId, CallAnswer)> call) {
+  CallId id(++last_id_);
+  {
+    base::MutexLock lock(mutex_);
+    if (!stopping_ && tasks_.size() < kMaxTasks) {
+      tasks_.push_back([this, run_id, id, answer, call = std::move(call)](Instant now) {
+        if (now.IsNever()) return answer(absl::CancelledError("the rendezvous is shutting down"));
+        auto found = jobs_.find(run_id);
+        if (found == jobs_.end())
+          return answer(absl::NotFoundError(absl::StrCat("no job \"", run_id, "\" is here")));
+        call(now, *found->second, id, answer);
+      });
+      answer = nullptr;
+    }
+  }
+  changed_.notify_one();
+  // Full or stopping; the caller may try again elsewhere or later.
+  if (answer) answer(absl::CancelledError("the rendezvous is shutting down or overloaded"));
+  return id;
+}
+
+CallId RendezvousLoop::SetKey(RoundScope scope, std::string key, std::string value,
+                              CallAnswer answer) {
+  std::string run_id = scope.run_id;
+  return EnqueueCall(run_id, std::move(answer),
+                     [scope = std::move(scope), key = std::move(key), value = std::move(value)](
+                         Instant, HostedJob& job, CallId, const CallAnswer& answer) {
+                       job.SetKey(scope, key, value, answer);
+                     });
+}
+
+CallId RendezvousLoop::GetKey(RoundScope scope, std::string key, Duration wait, CallAnswer answer) {
+  std::string run_id = scope.run_id;
+  return EnqueueCall(run_id, std::move(answer),
+                     [scope = std::move(scope), key = std::move(key), wait](
+                         Instant now, HostedJob& job, CallId call, CallAnswer answer) {
+                       job.GetKey(now, call, scope, key, wait, std::move(answer));
+                     });
+}
+
+CallId RendezvousLoop::Barrier(RoundScope scope, BarrierCall barrier, CallAnswer answer) {
+  std::string run_id = scope.run_id;
+  return EnqueueCall(run_id, std::move(answer),
+                     [scope = std::move(scope), barrier = std::move(barrier)](
+                         Instant now, HostedJob& job, CallId call, CallAnswer answer) {
+                       job.Barrier(now, call, scope, barrier, std::move(answer));
+                     });
+}
+
+void RendezvousLoop::CancelCall(const std::string& run_id, CallId call) {
+  Enqueue([this, run_id, call](Instant) {
+    auto found = jobs_.find(run_id);
+    if (found != jobs_.end()) found->second->CancelCall(call);
+  });
+}
+
+void RendezvousLoop::GetStatus(std::optional<std::string> run_id, StatusAnswer answer) {
+  bool taken = Enqueue([this, run_id, answer](Instant now) {
+    if (now.IsNever()) return answer(absl::CancelledError("the rendezvous is shutting down"));
+    std::vector<JobStatus> jobs;
+    for (const auto& [id, job] : jobs_)
+      if (!run_id || id == *run_id) jobs.push_back(job->machine().Status(now));
+    if (run_id && !run_id->empty() && jobs.empty())
+      return answer(absl::NotFoundError(absl::StrCat("no job \"", *run_id, "\" is here")));
+    answer(std::move(jobs));
+  });
+  if (!taken) answer(absl::CancelledError("the rendezvous is shutting down"));
+}
+
+WatchId RendezvousLoop::Watch(std::optional<std::string> run_id, std::shared_ptr<WatchSink> sink) {
+  WatchId id(++last_id_);
+  bool taken = Enqueue([this, id, run_id, sink](Instant now) {
+    if (now.IsNever()) return sink->Cut(ShuttingDown());
+    if (watchers_.size() >= kMaxWatchers)
+      return sink->Cut(absl::ResourceExhaustedError("too many watchers"));
+    watchers_[id] = {run_id, sink};
+    sink->Begun();
+  });
+  if (!taken) sink->Cut(ShuttingDown());
+  return id;
+}
+
+void RendezvousLoop::Unwatch(WatchId watch) {
+  Enqueue([this, watch](Instant) { watchers_.erase(watch); });
+}
+
+void RendezvousLoop::HostStopping(const std::string& reason, int exit_code) {
+  Enqueue([this, reason, exit_code](Instant now) {
+    for (auto& [run_id, job] : jobs_)
+      job->Step(now, muster::rendezvous::HostStopping{reason, exit_code});
+  });
+}
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,176 @@
+// The one thread that owns every job of a rendezvous. Streams and calls enqueue events from gRPC's
+// threads; the loop feeds them to the jobs one at a time, keeps the only timer, and performs what
+// the jobs decide. The instant of a batch is read before the batch is taken, so every event that
+// was received by then is handled before a lease is found to be over.
+//
+// Thread-safe. Sinks and answers are called on the loop's thread (or, after Stop(), on the
+// caller's) and must only enqueue. No gRPC here: rendezvous_service.h is the way in from the
+// network.
+#ifndef MUSTER_RENDEZVOUS_SERVER_RENDEZVOUS_LOOP_H_
+#define MUSTER_RENDEZVOUS_SERVER_RENDEZVOUS_LOOP_H_
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "base/ids.h"
+#include "base/instant.h"
+#include "base/mutex.h"
+#include "base/session_messages.h"
+#include "rendezvous/core/job_machine.h"
+#include "rendezvous/server/hosted_job.h"
+#include "rendezvous/server/round_store.h"
+
+namespace muster::rendezvous {
+
+// The loop's end of an agent's stream. Methods may be called after the stream has ended; they do
+// nothing then.
+class SessionSink {
+ public:
+  virtual ~SessionSink() = default;
+  virtual void Send(const RendezvousMessage& message) = 0;
+  // The last message was handled: the next one may be read. Until then none is, which bounds what
+  // one agent can have waiting in the loop.
+  virtual void ReadNext() = 0;
+  // Ends the stream after all that was sent.
+  virtual void End() = 0;
+  // Ends the stream now.
+  virtual void Cut(const absl::Status& why) = 0;
+};
+
+struct WatchedEvent {
+  std::string run_id;
+  RoundId round;
+  int64_t wall_time_ms = 0;
+  std::string text;
+};
+
+class WatchSink {
+ public:
+  virtual ~WatchSink() = default;
+  // From now on nothing is missed.
+  virtual void Begun() = 0;
+  virtual void Send(const WatchedEvent& event) = 0;
+  virtual void Cut(const absl::Status& why) = 0;
+};
+
+using WatchId = StrongInt<struct WatchTag, uint64_t>;
+
+struct RendezvousLoopOptions {
+  JobOptions job{};
+  Duration retention = std::chrono::minutes(10);
+  // Null: rounds are kept nowhere.
+  std::unique_ptr<RoundStore> rounds;
+  // Must outlive the loop.
+  const Clock* clock = &SystemClock();
+};
+
+class RendezvousLoop : private JobOutlet {
+ public:
+  explicit RendezvousLoop(RendezvousLoopOptions options);
+  ~RendezvousLoop() override;
+
+  // Cuts every stream with Unavailable, answers every call with Cancelled and joins the thread.
+  // Whatever comes later is answered the same way. May be called more than once.
+  void Stop();
+
+  // A name for a stream that is about to be opened.
+  SessionId NewSessionId() { return SessionId(++last_id_); }
+  // A stream's first message came. The sinks are shared: the stream and the loop both refer to one,
+  // and either may end first.
+  void OpenSession(SessionId id, Attach attach, std::shared_ptr<SessionSink> sink);
+  void TakeMessage(SessionId session, AgentMessage message);
+  // To be called exactly once for each session, when its stream has ended for whatever reason.
+  void SessionEnded(SessionId session);
+
+  CallId SetKey(RoundScope scope, std::string key, std::string value, CallAnswer answer);
+  CallId GetKey(RoundScope scope, std::string key, Duration wait, CallAnswer answer);
+  CallId Barrier(RoundScope scope, BarrierCall barrier, CallAnswer answer);
+  // The caller has gone.
+  void CancelCall(const std::string& run_id, CallId call);
+
+  // Of one job, of all if `run_id` is absent, of none if it is empty. NotFound: no such job.
+  using StatusAnswer = std::function<void(absl::StatusOr<std::vector<JobStatus>>)>;
+  void GetStatus(std::optional<std::string> run_id, StatusAnswer answer);
+  WatchId Watch(std::optional<std::string> run_id, std::shared_ptr<WatchSink> sink);
+  void Unwatch(WatchId watch);
+
+  void HostStopping(const std::string& reason, int exit_code);
+  // As RendezvousServer::WaitUntilIdle.
+  bool WaitUntilIdle(Duration most, Duration linger);
+  // Looks at the clock again: for tests that own it.
+  void Poke();
+
+ private:
+  struct Session {
+    HostedJob* job = nullptr;
+    std::shared_ptr<SessionSink> sink;
+    // The job has nothing more to say, nor to hear.
+    bool is_ending = false;
+  };
+  struct Watcher {
+    std::optional<std::string> run_id;
+    std::shared_ptr<WatchSink> sink;
+  };
+  using Task = std::function<void(Instant now)>;
+
+  // False if the loop has stopped; the task is dropped then.
+  bool Enqueue(Task task);
+  CallId EnqueueCall(const std::string& run_id, CallAnswer answer,
+                     std::function<void(Instant, HostedJob&, CallId, CallAnswer)> call);
+  void Run();
+  void Attend(Instant now);
+  void Open(Instant now, SessionId id, Attach attach, std::shared_ptr<SessionSink> sink);
+  HostedJob* JobFor(const std::string& run_id);
+  void PublishIdleness(Instant now);
+  Instant NextWakeup() const;
+  void StopAll();
+
+  void Send(SessionId session, const RendezvousMessage& message) override;
+  void End(SessionId session) override;
+  void Keep(const std::string& run_id, const World& world) override;
+  void Report(const std::string& run_id, RoundId round, const std::string& text) override;
+
+  RendezvousLoopOptions options_;
+  const Instant started_;
+  std::atomic<uint64_t> last_id_{0};
+
+  // The loop's thread alone.
+  Instant now_;
+  std::map<std::string, std::unique_ptr<HostedJob>> jobs_;
+  std::unordered_map<SessionId, Session> sessions_;
+  // Ending sessions by the instant at which they are cut if they haven't drained; oldest first.
+  std::deque<std::pair<Instant, SessionId>> ending_;
+  std::map<WatchId, Watcher> watchers_;
+  std::string last_keep_problem_;
+  // Calls of WaitUntilIdle() that wait for the next look at idleness.
+  std::vector<std::shared_ptr<bool>> asked_;
+
+  base::Mutex mutex_;
+  std::condition_variable_any changed_;
+  std::deque<Task> tasks_ MUSTER_GUARDED_BY(mutex_);
+  bool poked_ MUSTER_GUARDED_BY(mutex_) = false;
+  bool stopping_ MUSTER_GUARDED_BY(mutex_) = false;
+  // For WaitUntilIdle(): open sessions, and whether a member of a job is away.
+  size_t open_sessions_ MUSTER_GUARDED_BY(mutex_) = 0;
+  bool is_someone_away_ MUSTER_GUARDED_BY(mutex_) = false;
+  std::condition_variable_any idleness_;
+  std::thread thread_;
+};
+
+}  // namespace muster::rendezvous
+
+#endif  // MUSTER_RENDEZVOUS_SERVER_RENDEZVOUS_LOOP_H_
