@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <filesystem>
@@ -248,7 +248,12 @@ TEST_F(AgentTest, AUsersSignalReachesTheWorkersAndEndsTheAgent) {
   LetIn();
   client().Deliver(PlaceIn(1));
   // The worker's first line proves that its trap is set.
-  for (int i = 0; i < 20'000 && Console().find("ready") == std::string::npos; ++i) {
+  auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  auto is_ready = [&](const char* rank) {
+    return Console().find(rank + std::string(":ready")) != std::string::npos;
+  };
+  while (std::chrono::steady_clock::now() < deadline &&
+         !(is_ready("[default0]") && is_ready("[default1]"))) {
     std::this_thread::yield();
   }
   agent_->RequestStop(SIGINT);

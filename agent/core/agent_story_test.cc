@@ -46,8 +46,8 @@ TEST(AgentStory, AJobThatSucceeds) {
       .At(99, "job ended", JobEnded{Good()});
   EXPECT_EQ(story.text(), R"(
 0 connected -> send Attach
-1 attached -> renew 2500
-2 start 1 -> renew 2500; spawn r1
+1 attached -> renew 2750
+2 start 1 -> renew 2750; spawn r1
 50 rank 2 exits 0 -> -
 60 rank 3 exits 0 -> send NodeSucceeded r1; stop r1 signal 15 grace 30000
 61 gone -> -
@@ -68,13 +68,13 @@ TEST(AgentStory, AWorkerFailsAndAllStartAgain) {
       .At(54, "start 2", StartOf(2, 1));
   EXPECT_EQ(story.text(), R"(
 0 connected -> send Attach
-1 attached -> renew 2500
-2 start 1 -> renew 2500; spawn r1
+1 attached -> renew 2750
+2 start 1 -> renew 2750; spawn r1
 50 rank 3 is killed -> send WorkerFailed r1 rank 3 age 0; show; abort r1 culprit 3; stop r1 signal 15 grace 30000
 51 rank 2 exits 1, for its peer is lost -> send WorkerFailed r1 rank 2 age 0
 52 stop 1 -> -
 53 gone -> send StopDone r1
-54 start 2 -> show; renew 2500; spawn r2
+54 start 2 -> show; renew 2750; spawn r2
 )");
 }
 
@@ -89,12 +89,12 @@ TEST(AgentStory, APeerNodeIsLost) {
       .At(53, "start 2", StartOf(2, 1));
   EXPECT_EQ(story.text(), R"(
 0 connected -> send Attach
-1 attached -> renew 2500
-2 start 1 -> renew 2500; spawn r1
+1 attached -> renew 2750
+2 start 1 -> renew 2750; spawn r1
 50 stop 1, peer lost -> show; abort r1 culprit 0; stop r1 signal 9 grace 0
 51 rank 2 is killed -> -
 52 gone -> send StopDone r1
-53 start 2 -> show; renew 2500; spawn r2
+53 start 2 -> show; renew 2750; spawn r2
 )");
 }
 
@@ -111,13 +111,13 @@ TEST(AgentStory, TheRendezvousIsRestartedAndNoWorkerIsTouched) {
       .At(104, "start 1 again", StartOf(1));
   EXPECT_EQ(story.text(), R"(
 0 connected -> send Attach
-1 attached -> renew 2500
-2 start 1 -> renew 2500; spawn r1
+1 attached -> renew 2750
+2 start 1 -> renew 2750; spawn r1
 50 stream reset -> show; connect
 51 refused -> -
 101 time -> connect
 102 connected -> send Attach running r1 highest 1
-103 attached -> show; renew 2602
+103 attached -> show; renew 2852
 104 start 1 again -> -
 )");
 }
@@ -140,8 +140,8 @@ TEST(AgentStory, ACutOffNodeKillsItsWorkersAndIsTakenInAgain) {
       .At(2563, "start 3", StartOf(3, 2));
   EXPECT_EQ(story.text(), R"(
 0 connected -> send Attach
-1 attached -> renew 2500
-2 start 1 -> renew 2500; spawn r1
+1 attached -> renew 2750
+2 start 1 -> renew 2750; spawn r1
 1001 time -> send Heartbeat 1
 2001 time -> send Heartbeat 2
 2500 time -> show; abort r1 culprit -1; stop r1 signal 9 grace 0; disconnect
@@ -151,8 +151,8 @@ TEST(AgentStory, ACutOffNodeKillsItsWorkersAndIsTakenInAgain) {
 2503 time -> -
 2560 time -> connect
 2561 connected -> send Attach highest 1
-2562 attached -> show; renew 5061
-2563 start 3 -> show; renew 5061; spawn r3
+2562 attached -> show; renew 5311
+2563 start 3 -> show; renew 5311; spawn r3
 )");
 }
 

@@ -54,10 +54,15 @@ TEST(Contact, AShortLeaseKeepsThreeQuarters) {
 
 TEST(Contact, AHeartbeatIsDueEveryThirdOfTheLease) {
   Contact contact = AttachedContact();
-  EXPECT_FALSE(contact.TakeHeartbeat(At(1019)));
-  EXPECT_TRUE(contact.TakeHeartbeat(At(1020)));
-  EXPECT_FALSE(contact.TakeHeartbeat(At(1021)));
-  EXPECT_EQ(contact.NextWakeup(), At(2020));
+  // The first counts from the sending of Attach.
+  EXPECT_FALSE(contact.TakeHeartbeat(At(1009)));
+  EXPECT_TRUE(contact.TakeHeartbeat(At(1010)));
+  EXPECT_FALSE(contact.TakeHeartbeat(At(1011)));
+  EXPECT_EQ(contact.NextWakeup(), At(2010));
+}
+
+TEST(Contact, TheGuardiansDeadlineIsBetweenOursAndTheLeasesEnd) {
+  EXPECT_EQ(AttachedContact().guardian_deadline(), At(10 + 2750));
 }
 
 TEST(Contact, TriesAtOnceAfterALossThenBacksOff) {

@@ -35,7 +35,6 @@ enum class FrameKind : uint8_t {
   kExited,         // round, local rank, pid, code, signal, dumped core
   kGone,           // round, pids of the unkillable
   kPong,
-  kEnding,  // why
 };
 
 struct Frame {

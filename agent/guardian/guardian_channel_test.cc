@@ -78,7 +78,7 @@ TEST_F(GuardianChannelTest, KeepsWhatTheSocketDoesNotTakeAndCarriesTheLargest) {
 }
 
 TEST_F(GuardianChannelTest, TellsTheEndAfterTheLastFrame) {
-  left_->Send({.kind = FrameKind::kEnding, .body = "why", .fds = {}});
+  left_->Send({.kind = FrameKind::kGone, .body = "why", .fds = {}});
   left_.reset();
   EXPECT_FALSE(right_->Receive());
   auto frame = right_->Next();

@@ -266,12 +266,6 @@ void GuardianLoop::Perform(const ReportGone& report) {
   Report(FrameKind::kGone, body);
 }
 
-void GuardianLoop::Perform(const ReportEnding& report) {
-  BodyWriter body;
-  body.Text(report.why);
-  Report(FrameKind::kEnding, body);
-}
-
 void GuardianLoop::Perform(const Exit& /*exit*/) {
   if (!folder_.empty()) {
     // Symbolic links are removed, not followed.

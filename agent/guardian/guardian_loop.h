@@ -50,7 +50,6 @@ class GuardianLoop {
   void Perform(const ReportFailedToStart& report);
   void Perform(const ReportExited& report);
   void Perform(const ReportGone& report);
-  void Perform(const ReportEnding& report);
   void Perform(const Exit& exit);
   void Report(FrameKind kind, BodyWriter& body);
 

@@ -17,15 +17,14 @@ std::vector<Effect> GuardianMachine::Step(Instant now, const Event& event) {
 
 Instant GuardianMachine::NextWakeup() const {
   switch (state_) {
-    case State::kIdle:
     case State::kRunning:
       return deadline_;
     case State::kStopping:
       return std::min(deadline_, grace_end_);
     case State::kKilling:
-      return std::min({deadline_, kill_end_, next_sweep_});
     case State::kDying:
       return std::min(kill_end_, next_sweep_);
+    case State::kIdle:
     case State::kEnded:
       break;
   }
@@ -138,7 +137,7 @@ void GuardianMachine::On(const SignalAsked& asked) {
 
 void GuardianMachine::On(const DeadlineRenewed& renewed) { deadline_ = renewed.deadline; }
 
-void GuardianMachine::On(const AgentGone& /*gone*/) { Die(""); }
+void GuardianMachine::On(const AgentGone& /*gone*/) { Die(); }
 
 void GuardianMachine::On(const LeftSeen& seen) {
   if (!IsEnding()) return;
@@ -165,8 +164,13 @@ void GuardianMachine::On(const LeftSeen& seen) {
 }
 
 void GuardianMachine::On(const TimePassed& /*passed*/) {
-  if (state_ != State::kDying && now_ >= deadline_) {
-    Die("the agent was frozen: it did not renew its deadline");
+  // The agent is frozen, or out of contact: its workers must not live on, but once it is back it
+  // may want new ones.
+  bool is_late = state_ == State::kRunning || state_ == State::kStopping;
+  if (is_late && now_ >= deadline_) {
+    deadline_ = Instant::Never();
+    any_failed_ = true;
+    EnterKilling(State::kKilling, kKillPatience);
     return;
   }
   if (state_ == State::kStopping && now_ >= grace_end_) {
@@ -201,9 +205,8 @@ void GuardianMachine::SweepLater() {
   sweep_pause_ = std::min(2 * sweep_pause_, kMaxSweepPause);
 }
 
-void GuardianMachine::Die(const std::string& why) {
+void GuardianMachine::Die() {
   if (state_ == State::kDying) return;
-  if (!why.empty()) effects_.emplace_back(ReportEnding{why});
   if (state_ == State::kIdle) {
     state_ = State::kEnded;
     effects_.emplace_back(Exit{});

@@ -1,12 +1,14 @@
 // The rules of the guardian: when workers are forked, signalled and reported, what is done about
-// left-over descendants, and when everything is killed because the agent is gone or frozen. Pure:
+// left-over descendants, and when everything is killed because the agent is gone, or frozen. Pure:
 // an event goes in, effects come out in order; time is an argument. The guardian's only thread owns
 // it.
 //
 //   Idle ──SpawnAsked──► Running ──StopAsked──► Stopping ──grace over, left-overs──► Killing
 //    ▲                                             │        after a failure             │
 //    └───────────────── no process is left ◄───────┴────────────────────────────────────┘
-//   any ──AgentGone, deadline passed──► Dying ──no process is left, or bound──► Ended
+//   Running, Stopping ──deadline passed──► Killing: the agent is frozen or out of contact; once it
+//   is back it may want new workers any ──AgentGone──► Dying ──no process is left, or bound──►
+//   Ended
 //
 //               Idle        Running       Stopping         Killing          Dying      Ended
 //  SpawnAsked   Fork →Run.  Fork (1)      refused          refused          -          -
@@ -19,7 +21,8 @@
 //  AgentGone    →Ended      →Dying        →Dying           →Dying           -          -
 //  LeftSeen     -           -             none: gone →Idle none: gone →Idle none: →Ended -
 //                                         some: (4)        some: SIGKILL    some: SIGKILL
-//  TimePassed   deadline    deadline      grace →Killing   sweep, give up   sweep, →Ended -
+//  TimePassed   -           deadline      grace, deadline  sweep, give up   sweep, →Ended -
+//                           →Killing      →Killing
 //
 //  (1) Another round than the current one, or a local rank that runs, is refused (EBUSY).
 //  (2) With the last worker gone: look for left-overs. A child that is no worker is only reaped.
@@ -142,15 +145,11 @@ struct ReportGone {
   RoundId round;
   std::vector<int64_t> unkillable;
 };
-// The last words to an agent that was frozen.
-struct ReportEnding {
-  std::string why;
-};
 // Remove the agent's private folder and exit.
 struct Exit {};
 
 using Effect = std::variant<Fork, SignalGroup, LookForLeftOvers, SignalProcesses, ReportStarted,
-                            ReportFailedToStart, ReportExited, ReportGone, ReportEnding, Exit>;
+                            ReportFailedToStart, ReportExited, ReportGone, Exit>;
 
 // ---- the machine ---------------------------------------------------------------------------
 
@@ -192,7 +191,7 @@ class GuardianMachine {
   std::map<LocalRank, Worker>::iterator FindLive(int64_t pid);
   void SignalLiveGroups(int signal);
   void EnterKilling(State state, Duration patience);
-  void Die(const std::string& why);
+  void Die();
   void SweepLater();
   void BecomeGone(std::vector<int64_t> unkillable);
 

@@ -49,7 +49,6 @@ struct Describe {
   std::string operator()(const ReportGone& e) const {
     return "gone " + std::to_string(e.round.value) + Text(e.unkillable);
   }
-  std::string operator()(const ReportEnding& /*e*/) const { return "ending"; }
   std::string operator()(const Exit& /*e*/) const { return "exit"; }
 };
 
@@ -197,8 +196,8 @@ TEST(GuardianMachine, DoesWhatTheTableSays) {
   }
 }
 
-TEST(GuardianMachine, TheDeadlineCountsInEveryStateWithALivingAgent) {
-  for (State state : {State::kIdle, State::kRunning, State::kStopping, State::kKilling}) {
+TEST(GuardianMachine, APassedDeadlineKillsTheGroupAndNothingElse) {
+  for (State state : {State::kRunning, State::kStopping}) {
     Guardian guardian = In(state);
     guardian.Do(DeadlineRenewed{guardian.now() + milliseconds(5)});
     guardian.Pass(milliseconds(4));
@@ -209,11 +208,20 @@ TEST(GuardianMachine, TheDeadlineCountsInEveryStateWithALivingAgent) {
     guardian.Do(TimePassed{});
     EXPECT_EQ(guardian.state(), state);
     guardian.Pass(milliseconds(1));
-    bool has_workers = state != State::kIdle;
-    EXPECT_EQ(guardian.Do(TimePassed{}),
-              has_workers ? "ending | signal 10:9 | signal 11:9" : "ending | exit");
-    EXPECT_EQ(guardian.state(), has_workers ? State::kDying : State::kEnded);
+    EXPECT_EQ(guardian.Do(TimePassed{}), "signal 10:9 | signal 11:9");
+    EXPECT_EQ(guardian.state(), State::kKilling);
+    // The agent may be back before the group is gone.
+    guardian.Do(DeadlineRenewed{guardian.now() + milliseconds(5)});
+    EXPECT_EQ(guardian.state(), State::kKilling);
   }
+}
+
+TEST(GuardianMachine, APassedDeadlineMeansNothingWithoutWorkers) {
+  Guardian guardian = In(State::kIdle);
+  guardian.Do(DeadlineRenewed{guardian.now() + milliseconds(5)});
+  guardian.Pass(milliseconds(9));
+  EXPECT_EQ(guardian.Do(TimePassed{}), "");
+  EXPECT_EQ(guardian.state(), State::kIdle);
 }
 
 TEST(GuardianMachine, RefusesASecondRoundAndARankThatRuns) {

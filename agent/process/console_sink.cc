@@ -50,19 +50,15 @@ bool ConsoleSink::LeadToSamePlace(int fd, int other) {
 void ConsoleSink::Add(Instant now, std::string_view text) {
   if (text.empty()) return;
   if (IsFull()) Flush(now);
-  if (IsFull()) {
-    if (patience_end_.IsNever()) patience_end_ = now + kConsolePatience;
-    // The readers hold off while there is patience; what they had read already is kept.
-    bool is_excess = backlog_size() >= kConsoleBacklogBytes * 3 / 2;
-    if (!HoldsUp(now) || is_excess) {
-      Lose(text.size(), kNoRoom);
-      return;
-    }
+  // While there is patience the readers hold off, but what they had read already is kept.
+  bool is_excess = backlog_size() >= kConsoleBacklogBytes * 3 / 2;
+  if (IsFull() && (is_excess || !HoldsUp(now))) {
+    Lose(text.size(), kNoRoom);
+    return;
   }
   if (backlog_size() == 0) last_progress_ = now;
   backlog_ += text;
   Flush(now);
-  if (IsFull() && patience_end_.IsNever()) patience_end_ = now + kConsolePatience;
 }
 
 void ConsoleSink::AddAlways(Instant now, std::string_view text) {
@@ -90,10 +86,11 @@ void ConsoleSink::Flush(Instant now) {
     written_ += static_cast<size_t>(wrote);
     last_progress_ = now;
   }
+  NoteFullness(now);
   if (backlog_size() == 0) {
     backlog_.clear();
     written_ = 0;
-    patience_end_ = Instant::Never();
+    patience_left_ = kConsolePatience;
   } else if (written_ >= kConsoleBacklogBytes / 4) {
     backlog_.erase(0, written_);
     written_ = 0;
@@ -113,7 +110,16 @@ ssize_t ConsoleSink::WriteSome(std::string_view text) const {
 }
 
 Instant ConsoleSink::HoldsUpUntil() const {
-  return std::min(patience_end_, last_progress_ + kStuckAfter);
+  return std::min(full_since_ + patience_left_, last_progress_ + kStuckAfter);
+}
+
+void ConsoleSink::NoteFullness(Instant now) {
+  if (IsFull() && full_since_.IsNever()) {
+    full_since_ = now;
+  } else if (!IsFull() && !full_since_.IsNever()) {
+    patience_left_ = std::max(Duration::zero(), patience_left_ - (now - full_since_));
+    full_since_ = Instant::Never();
+  }
 }
 
 void ConsoleSink::Lose(size_t bytes, std::string_view why) {

@@ -15,10 +15,10 @@ namespace muster::agent {
 
 // Kept for a console that is slower than the workers. Beyond, lines are dropped and counted.
 inline constexpr size_t kConsoleBacklogBytes = 8 << 20;
-// A console that merely lags behind (a pager, `| gzip`) may hold the workers up this long in all
-// until it has caught up; one that takes nothing for kStuckAfter may not at all.
-inline constexpr Duration kConsolePatience = std::chrono::seconds(1);
-inline constexpr Duration kStuckAfter = std::chrono::milliseconds(100);
+// A console that merely lags behind (`| gzip`, a captured pipe) may hold the workers up this long
+// in all until it has caught up; one that takes nothing at all is waited for this long only.
+inline constexpr Duration kConsolePatience = std::chrono::seconds(2);
+inline constexpr Duration kStuckAfter = std::chrono::milliseconds(500);
 
 class ConsoleSink {
  public:
@@ -52,6 +52,8 @@ class ConsoleSink {
  private:
   bool IsFull() const { return backlog_size() >= kConsoleBacklogBytes; }
   void Lose(size_t bytes, std::string_view why);
+  // Keeps account of the time for which the backlog is full.
+  void NoteFullness(Instant now);
   ssize_t WriteSome(std::string_view text) const;
 
   int write_fd_;
@@ -63,8 +65,9 @@ class ConsoleSink {
   std::string backlog_;
   size_t written_ = 0;
   Instant last_progress_;
-  // End of the patience; counts from the first time full since the console had caught up.
-  Instant patience_end_ = Instant::Never();
+  // Never() while there is room.
+  Instant full_since_ = Instant::Never();
+  Duration patience_left_ = kConsolePatience;
   uint64_t lost_bytes_ = 0;
   std::string why_lost_;
 };

@@ -88,9 +88,11 @@ TEST(GuardianDeath, AFrozenAgentsWorkersAreKilledAtTheDeadline) {
   ASSERT_TRUE(life.WaitForText("up"));
   kill(agent.pid, SIGSTOP);
   EXPECT_TRUE(life.WaitForEnd());
-  EXPECT_TRUE(WaitForProcess(agent.guardian));
-  // It is still there, and frozen.
+  // It is still there, and frozen; its guardian waits for it to come back.
   EXPECT_EQ(ReadProcess(agent.pid)->state, 'T');
+  EXPECT_EQ(kill(agent.guardian, 0), 0);
+  kill(agent.pid, SIGKILL);
+  EXPECT_TRUE(WaitForProcess(agent.guardian));
 }
 
 TEST(GuardianDeath, WorkersDieWithAKilledGuardianAndAgent) {

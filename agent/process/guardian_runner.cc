@@ -187,7 +187,7 @@ class GuardianRunner::Session {
       for (const Frame& frame : frames) Take(frame);
       for (const auto& answer : answers) answer();
       if (is_dead) {
-        LoseGuardian(last_words_.empty() ? "it ended" : last_words_);
+        LoseGuardian("it ended");
       } else {
         CheckPulse(!frames.empty());
       }
@@ -213,10 +213,6 @@ class GuardianRunner::Session {
   void Take(const Frame& frame) {
     BodyReader body(frame.body);
     if (frame.kind == FrameKind::kPong) return;
-    if (frame.kind == FrameKind::kEnding) {
-      last_words_ = body.Text();
-      return;
-    }
     RoundId round(static_cast<uint64_t>(body.Int()));
     if (frame.kind == FrameKind::kGone) {
       std::vector<int64_t> unkillable(static_cast<size_t>(body.Int()));
@@ -369,7 +365,6 @@ class GuardianRunner::Session {
 
   // The thread's own, and the destructor's once it has joined.
   std::set<pid_t> workers_;
-  std::string last_words_;
   std::optional<Instant> unanswered_since_;
   Instant last_ping_;
   bool guardian_is_reaped_ = false;

@@ -309,7 +309,7 @@ TEST_F(LogPumpTest, AConsoleThatLagsLosesNothing) {
   std::string shown;
   std::thread reader([&] { shown = ReadAvailable(console[0]); });
   std::string text;
-  for (int i = 0; i < 4 << 20; ++i) text += "0123456\n";
+  for (int i = 0; i < 1 << 20; ++i) text += "0123456\n";
   EXPECT_TRUE(WriteAll(pipes[0].stdout_fd, text));
   CloseAll(pipes);
   EXPECT_TRUE(pump_->Finish(kRound, seconds(20)).empty());
@@ -349,6 +349,8 @@ TEST_F(LogPumpTest, SaysTheAgentsOwnLinesBetweenThoseOfWorkers) {
   auto pipes = pump_->Open(kRound, {Output(0), Output(1)});
   ASSERT_TRUE(WriteAll(pipes[0].stderr_fd, "half"));
   pump_->Say("muster: round 1");
+  // Said, once a later call is answered.
+  pump_->StderrTail(kOne);
   ASSERT_TRUE(WriteAll(pipes[0].stderr_fd, " line\n"));
   CloseAll(pipes);
   pump_->Finish(kRound, seconds(20));

@@ -164,7 +164,9 @@ class WorkerService::Loop {
 
   void Run() {
     while (!must_end_) {
-      std::vector<pollfd> polled = {{inbox_->event(), POLLIN, 0}, {listener_, POLLIN, 0}};
+      short wanted = accepts_ ? POLLIN : 0;
+      accepts_ = true;  // whatever wakes us may have freed a descriptor
+      std::vector<pollfd> polled = {{inbox_->event(), POLLIN, 0}, {listener_, wanted, 0}};
       std::vector<uint64_t> numbers;
       for (const Peer& peer : connections_) {
         short events = peer.connection.has_unsent() ? POLLIN | POLLOUT : POLLIN;
@@ -192,7 +194,11 @@ class WorkerService::Loop {
 
   void Accept() {
     int socket = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (socket < 0) return;
+    if (socket < 0) {
+      // No descriptor is left; asking again at once would only burn time.
+      accepts_ = errno != EMFILE && errno != ENFILE;
+      return;
+    }
     ucred peer{};
     socklen_t size = sizeof peer;
     bool is_ours = getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
@@ -350,6 +356,7 @@ class WorkerService::Loop {
 
   // On the thread only.
   bool must_end_ = false;
+  bool accepts_ = true;
   std::optional<Round> round_;
   // Set once the round is over.
   std::optional<worker_channel::Abort> abort_;

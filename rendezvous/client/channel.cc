@@ -85,7 +85,7 @@ absl::Status ExplainConnectFailure(const grpc::Status& status, const std::string
   if (says("http1.x") || says("settings frame") || says("connect string") ||
       says("unexpected content-type") || says("unexpected http status") ||
       says("http2 status code") || says("too small frame") || says("frame size") ||
-      says("unknown frame"))
+      says("unknown frame") || says("failed parsing http/2"))
     return absl::InternalError(absl::StrCat("what answers at ", endpoint,
                                             " is no muster rendezvous: it doesn't speak gRPC"));
   switch (status.error_code()) {

@@ -16,8 +16,7 @@ class Diary : public SessionObserver {
     lines.push_back("connected " + std::to_string(connection));
   }
   void OnMessage(uint64_t connection, RendezvousMessage message) override {
-    lines.push_back("message " + std::to_string(connection) + " " +
-                    std::get<Notice>(message).text);
+    lines.push_back("message " + std::to_string(connection) + " " + std::get<Notice>(message).text);
   }
   void OnDisconnected(uint64_t connection, absl::Status why) override {
     lines.push_back("disconnected " + std::to_string(connection) + " " +

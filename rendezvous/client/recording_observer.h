@@ -1,5 +1,5 @@
-// A SessionObserver for tests: writes down what it hears, and a test waits for what it expects, with
-// a deadline. Thread-safe.
+// A SessionObserver for tests: writes down what it hears, and a test waits for what it expects,
+// with a deadline. Thread-safe.
 #ifndef MUSTER_RENDEZVOUS_CLIENT_RECORDING_OBSERVER_H_
 #define MUSTER_RENDEZVOUS_CLIENT_RECORDING_OBSERVER_H_
 

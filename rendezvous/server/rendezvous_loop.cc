@@ -177,13 +177,11 @@ bool RendezvousLoop::WaitUntilIdle(Duration most, Duration linger) {
 
 // ---- sessions ------------------------------------------------------------------------------
 
-SessionId RendezvousLoop::OpenSession(Attach attach, std::shared_ptr<SessionSink> sink) {
-  SessionId id(++last_id_);
+void RendezvousLoop::OpenSession(SessionId id, Attach attach, std::shared_ptr<SessionSink> sink) {
   bool taken = Enqueue([this, id, attach = std::move(attach), sink](Instant now) mutable {
     Open(now, id, std::move(attach), std::move(sink));
   });
   if (!taken) sink->Cut(ShuttingDown());
-  return id;
 }
 
 void RendezvousLoop::Open(Instant now, SessionId id, Attach attach,

@@ -87,9 +87,11 @@ class RendezvousLoop : private JobOutlet {
   // Whatever comes later is answered the same way. May be called more than once.
   void Stop();
 
+  // A name for a stream that is about to be opened.
+  SessionId NewSessionId() { return SessionId(++last_id_); }
   // A stream's first message came. The sinks are shared: the stream and the loop both refer to one,
   // and either may end first.
-  SessionId OpenSession(Attach attach, std::shared_ptr<SessionSink> sink);
+  void OpenSession(SessionId id, Attach attach, std::shared_ptr<SessionSink> sink);
   void TakeMessage(SessionId session, AgentMessage message);
   // To be called exactly once for each session, when its stream has ended for whatever reason.
   void SessionEnded(SessionId session);

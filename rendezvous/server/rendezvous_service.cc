@@ -137,10 +137,15 @@ class SessionReactor
     auto* attach = std::get_if<Attach>(&*message);
     if (attach == nullptr)
       return Finish(absl::FailedPreconditionError("the first message must be Attach"));
-    SessionId session = loop_->OpenSession(std::move(*attach), self_);
+    {
+      base::MutexLock lock(session_mutex_);
+      // Before the loop hears of it: it may start the next read at once.
+      session_ = loop_->NewSessionId();
+    }
+    loop_->OpenSession(session_, std::move(*attach), self_);
     base::MutexLock lock(session_mutex_);
-    session_ = session;
-    if (cancelled_) Tell();
+    is_known_ = true;
+    if (has_ended_) Tell();
   }
 
   void OnCancel() override {
@@ -155,14 +160,14 @@ class SessionReactor
 
   void ReportEnd() {
     base::MutexLock lock(session_mutex_);
-    cancelled_ = true;
+    has_ended_ = true;
     Tell();
   }
 
   // Tells the loop once, as soon as it knows the session.
   void Tell() MUSTER_REQUIRES(session_mutex_) {
-    if (told_ || session_.value == 0) return;
-    told_ = true;
+    if (was_told_ || !is_known_) return;
+    was_told_ = true;
     loop_->SessionEnded(session_);
   }
 
@@ -172,8 +177,9 @@ class SessionReactor
   base::Mutex session_mutex_;
   // Written once, by OnReadDone; gRPC runs the reads one after the other.
   SessionId session_;
-  bool cancelled_ MUSTER_GUARDED_BY(session_mutex_) = false;
-  bool told_ MUSTER_GUARDED_BY(session_mutex_) = false;
+  bool is_known_ MUSTER_GUARDED_BY(session_mutex_) = false;
+  bool has_ended_ MUSTER_GUARDED_BY(session_mutex_) = false;
+  bool was_told_ MUSTER_GUARDED_BY(session_mutex_) = false;
 };
 
 class WatchReactor

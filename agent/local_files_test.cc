@@ -1,0 +1,149 @@
+// What the agent reads and makes on this machine: error files, folders, ports; and what it puts
+// before lines.
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "agent/error_file.h"
+#include "agent/free_port.h"
+#include "agent/log_layout.h"
+#include "agent/output_prefix.h"
+#include "gtest/gtest.h"
+
+namespace muster::agent {
+namespace {
+
+namespace fs = std::filesystem;
+
+class LocalFilesTest : public testing::Test {
+ protected:
+  LocalFilesTest() {
+    char name[] = "/tmp/local_files_XXXXXX";
+    folder_ = mkdtemp(name);
+    setenv("TMPDIR", folder_.c_str(), 1);
+  }
+  ~LocalFilesTest() override { fs::remove_all(folder_); }
+
+  std::string File(const std::string& content) const {
+    std::string path = folder_ / "error.json";
+    std::ofstream(path) << content;
+    return path;
+  }
+
+  fs::path folder_;
+};
+
+using ErrorFile = LocalFilesTest;
+using LogLayoutTest = LocalFilesTest;
+
+TEST_F(ErrorFile, BothFormsOfTheRecordAreRead) {
+  EXPECT_EQ(ReadErrorFile(File(R"({"message": {"message": "RuntimeError: x",
+      "extraInfo": {"py_callstack": "Traceback\n  x\n", "timestamp": "1"}}})")),
+            "Traceback\n  x");
+  EXPECT_EQ(ReadErrorFile(File(R"({"message": {"message": "RuntimeError: x"}})")),
+            "RuntimeError: x");
+  EXPECT_EQ(ReadErrorFile(File(R"({"message": "plain", "timestamp": 1})")), "plain");
+}
+
+TEST_F(ErrorFile, WhatIsNoRecordIsTakenAsItIs) {
+  EXPECT_EQ(ReadErrorFile(File("it broke\n")), "it broke");
+  EXPECT_EQ(ReadErrorFile(File(R"({"message": {"message": "half)")),
+            R"({"message": {"message": "half)");
+  EXPECT_EQ(ReadErrorFile(File(R"({"message": [1]})")), R"({"message": [1]})");
+  EXPECT_EQ(ReadErrorFile(File(R"({"message": {"extraInfo": 5}})")),
+            R"({"message": {"extraInfo": 5}})");
+  EXPECT_EQ(ReadErrorFile(File(std::string(5 << 20, 'x')))->size(), 16u << 10);
+}
+
+TEST_F(ErrorFile, NoFileNoText) {
+  EXPECT_FALSE(ReadErrorFile(""));
+  EXPECT_FALSE(ReadErrorFile(folder_ / "none"));
+  EXPECT_FALSE(ReadErrorFile(File("")));
+  EXPECT_FALSE(ReadErrorFile(folder_));
+  std::string fifo = folder_ / "fifo";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_FALSE(ReadErrorFile(fifo));
+}
+
+TEST_F(LogLayoutTest, KeepsLogsUnderTheNameOfTheRun) {
+  auto layout = LogLayout::Make({.log_dir = folder_ / "a/b", .run_id = "x/y"});
+  ASSERT_TRUE(layout.ok());
+  fs::path kept = layout->kept_folder();
+  EXPECT_EQ(kept.parent_path(), folder_ / "a/b");
+  EXPECT_TRUE(kept.filename().string().starts_with("x_y_"));
+  EXPECT_EQ(layout->private_folder(), "");
+  layout->MakeAttempt(2, 2);
+  EXPECT_EQ(layout->StdoutFile(2, LocalRank(1)), kept / "attempt_2/1/stdout.log");
+  EXPECT_EQ(layout->StderrFile(2, LocalRank(1)), kept / "attempt_2/1/stderr.log");
+  EXPECT_EQ(layout->ErrorFile(2, LocalRank(1)), kept / "attempt_2/1/error.json");
+  EXPECT_TRUE(fs::is_directory(kept / "attempt_2/1"));
+}
+
+TEST_F(LogLayoutTest, WithoutALogFolderOnlyErrorFilesArePrivatelyKept) {
+  auto layout = LogLayout::Make({.log_dir = "", .run_id = "x"});
+  ASSERT_TRUE(layout.ok());
+  EXPECT_EQ(layout->kept_folder(), "");
+  EXPECT_EQ(fs::status(layout->private_folder()).permissions(), fs::perms(0700));
+  EXPECT_EQ(layout->StdoutFile(0, LocalRank(0)), "");
+  EXPECT_EQ(layout->ErrorFile(0, LocalRank(0)),
+            layout->private_folder() + "/attempt_0/0/error.json");
+}
+
+TEST_F(LogLayoutTest, RedirectedStreamsWithoutALogFolderGoToATemporaryOneThatIsKept) {
+  auto layout = LogLayout::Make({.log_dir = "", .run_id = "x", .needs_files = true});
+  ASSERT_TRUE(layout.ok());
+  EXPECT_TRUE(layout->kept_folder().starts_with(folder_.string() + "/muster_logs_"));
+  EXPECT_EQ(layout->private_folder(), "");
+}
+
+TEST_F(LogLayoutTest, DevNullMeansNoFiles) {
+  auto layout = LogLayout::Make({.log_dir = "/dev/null", .run_id = "x", .needs_files = true});
+  ASSERT_TRUE(layout.ok());
+  layout->MakeAttempt(0, 1);
+  EXPECT_EQ(layout->kept_folder() + layout->private_folder(), "");
+  EXPECT_EQ(layout->ErrorFile(0, LocalRank(0)), "");
+}
+
+TEST_F(LogLayoutTest, NamesTheFolderThatCannotBeWritten) {
+  auto layout = LogLayout::Make({.log_dir = "/proc/nowhere", .run_id = "x"});
+  ASSERT_FALSE(layout.ok());
+  EXPECT_EQ(layout.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(layout.status().message().find("/proc/nowhere"), std::string::npos);
+  std::ofstream(folder_ / "file") << "x";
+  layout = LogLayout::Make({.log_dir = folder_ / "file", .run_id = "x"});
+  EXPECT_FALSE(layout.ok());
+  setenv("TMPDIR", "/proc/nowhere", 1);
+  EXPECT_FALSE(LogLayout::Make({.log_dir = "", .run_id = "x"}).ok());
+}
+
+TEST(FreePort, CanBeBoundAtTheAddress) {
+  for (const char* address : {"127.0.0.1", "127.0.0.5", "::1", "a-name", ""}) {
+    uint16_t port = FindFreePort(address);
+    ASSERT_NE(port, 0) << address;
+    sockaddr_in where{};
+    where.sin_family = AF_INET;
+    where.sin_port = htons(port);
+    where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    EXPECT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&where), sizeof where), 0) << address;
+    close(fd);
+  }
+}
+
+TEST(OutputPrefix, IsTorchrunsOrWhatTheTemplateSays) {
+  EXPECT_EQ(OutputPrefix({"A=1"}, "trainer", LocalRank(1), Rank(5)), "[trainer1]:");
+  EXPECT_EQ(
+      OutputPrefix({"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE=<${rank}|${local_rank}|${role_name}> "},
+                   "${rank}", LocalRank(1), Rank(5)),
+      "<5|1|${rank}> ");
+}
+
+}  // namespace
+}  // namespace muster::agent

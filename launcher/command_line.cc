@@ -1,0 +1,127 @@
+#include "launcher/command_line.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+#include "launcher/nearest_name.h"
+#include "launcher/text.h"
+
+namespace muster::launcher {
+namespace {
+
+// CLI11 keeps the table and lays out the help. Where a command line ends it can't tell: it sorts
+// words into known and unknown ones, and those after the program must never be looked at.
+std::unique_ptr<CLI::App> Register(std::span<const FlagSpec> flags) {
+  auto app = std::make_unique<CLI::App>();
+  app->set_help_flag();
+  for (const FlagSpec& flag : flags) {
+    std::string names = Cat("--", flag.name);
+    if (flag.letter != 0) names = Cat("-", std::string(1, flag.letter), ",", names);
+    const std::string help(flag.help);
+    CLI::Option* option = app->add_option(names, help);
+    option->group(std::string(flag.group));
+    option->option_text(std::string(flag.value_name));
+  }
+  return app;
+}
+
+const FlagSpec* FindByName(std::span<const FlagSpec> flags, std::string_view name) {
+  auto it = std::ranges::find(flags, name, &FlagSpec::name);
+  return it == flags.end() ? nullptr : &*it;
+}
+
+const FlagSpec* FindByLetter(std::span<const FlagSpec> flags, char letter) {
+  auto it = std::ranges::find(flags, letter, &FlagSpec::letter);
+  return letter == 0 || it == flags.end() ? nullptr : &*it;
+}
+
+absl::Status Unknown(std::string_view word, std::string_view name,
+                     std::span<const FlagSpec> flags) {
+  std::vector<std::string_view> names;
+  names.reserve(flags.size());
+  for (const FlagSpec& flag : flags) names.push_back(flag.name);
+  std::string_view nearest = NearestName(name, names);
+  bool is_shortened = name.size() > 1 && nearest.starts_with(name);
+  return absl::InvalidArgumentError(
+      Cat("unknown option ", word, "; did you mean --", nearest, "? (",
+          is_shortened ? "Options can't be shortened." : "`--help` lists all options.", ")"));
+}
+
+// One word that begins with a dash, taken apart.
+struct Word {
+  const FlagSpec* flag = nullptr;
+  // As it was written, for messages.
+  std::string spelling;
+  std::optional<std::string> value;
+};
+
+absl::StatusOr<Word> TakeApart(const std::string& text, std::span<const FlagSpec> flags) {
+  Word word;
+  if (!text.starts_with("--")) {
+    word.spelling = text.substr(0, 2);
+    word.flag = FindByLetter(flags, text[1]);
+    if (word.flag == nullptr || (text.size() > 2 && !word.flag->takes_value())) {
+      return Unknown(text, text.substr(1), flags);
+    }
+    if (text.size() > 2) word.value = text.substr(text[2] == '=' ? 3 : 2);
+    return word;
+  }
+  size_t equals = text.find('=');
+  word.spelling = text.substr(0, equals);
+  if (equals != std::string::npos) word.value = text.substr(equals + 1);
+  std::string name = word.spelling.substr(2);
+  std::ranges::replace(name, '_', '-');
+  word.flag = FindByName(flags, name);
+  if (word.flag == nullptr) return Unknown(word.spelling, name, flags);
+  return word;
+}
+
+}  // namespace
+
+absl::StatusOr<CommandLine> ParseCommandLine(std::span<const FlagSpec> flags,
+                                             std::span<const std::string> words) {
+  CommandLine line;
+  size_t i = 0;
+  while (i < words.size()) {
+    const std::string& text = words[i];
+    if (text == "--") {
+      ++i;
+      break;
+    }
+    if (text.size() < 2 || text[0] != '-') break;
+    ++i;
+    absl::StatusOr<Word> word = TakeApart(text, flags);
+    if (!word.ok()) return word.status();
+    if (!word->flag->takes_value()) {
+      if (word->value.has_value()) {
+        return absl::InvalidArgumentError(
+            Cat(word->spelling, " takes no value, but was given \"", *word->value, "\""));
+      }
+      word->value = "1";
+    } else if (!word->value.has_value()) {
+      if (i == words.size()) {
+        return absl::InvalidArgumentError(
+            Cat(word->spelling, " needs a value: ", word->flag->value_name));
+      }
+      word->value = words[i++];
+    }
+    line.values[std::string(word->flag->name)] = *std::move(word->value);
+  }
+  line.rest.assign(words.begin() + static_cast<std::ptrdiff_t>(i), words.end());
+  return line;
+}
+
+std::string HelpPage(std::string_view usage, std::span<const FlagSpec> flags) {
+  std::unique_ptr<CLI::App> app = Register(flags);
+  app->get_formatter()->column_width(34);
+  std::string page = app->help();
+  // CLI11 opens with a usage line of its own, which can't say what follows the flags.
+  size_t first_group = page.find("\n\n");
+  page = first_group == std::string::npos ? "" : page.substr(first_group + 1);
+  return Cat(usage, page);
+}
+
+}  // namespace muster::launcher

@@ -1,0 +1,52 @@
+// Splits the words of one subcommand into flags and the rest, by a table of flags. Knows spelling
+// only; what a value means is decided elsewhere (launcher/run_options.h). Used once at start.
+//
+// A flag is written `--name=value`, `--name value`, or, where it has a letter, `-x value`,
+// `-xvalue`, `-x=value`; dashes within a name may be underscores. Parsing stops at the first word
+// that is no flag, or after `--`: the words from there on are never looked at. Names can't be
+// shortened, so that a new flag never changes what an old command line means.
+#ifndef MUSTER_LAUNCHER_COMMAND_LINE_H_
+#define MUSTER_LAUNCHER_COMMAND_LINE_H_
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace muster::launcher {
+
+struct FlagSpec {
+  // With dashes, without the leading two: "nproc-per-node".
+  std::string_view name;
+  // What stands for the value in the help, such as "N|cpu|gpu|auto". Empty: the flag takes none.
+  std::string_view value_name;
+  std::string_view group;
+  std::string_view help;
+  // The letter of a short form, or 0.
+  char letter = 0;
+
+  bool takes_value() const { return !value_name.empty(); }
+};
+
+struct CommandLine {
+  // What was given, by flag name; the last one wins. A flag without value has "1".
+  std::map<std::string, std::string, std::less<>> values;
+  // The program and its arguments, byte for byte.
+  std::vector<std::string> rest;
+};
+
+// InvalidArgument, with one sentence that names the word, for an unknown or shortened flag, a
+// missing value, or a value where none belongs. `--help` and `-h` are flags like any other: name
+// them in `flags`.
+absl::StatusOr<CommandLine> ParseCommandLine(std::span<const FlagSpec> flags,
+                                             std::span<const std::string> words);
+
+// The page that `--help` prints: `usage` (one or more lines), then the flags by group.
+std::string HelpPage(std::string_view usage, std::span<const FlagSpec> flags);
+
+}  // namespace muster::launcher
+
+#endif  // MUSTER_LAUNCHER_COMMAND_LINE_H_

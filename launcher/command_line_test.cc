@@ -1,0 +1,103 @@
+#include "launcher/command_line.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace muster::launcher {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using Words = std::vector<std::string>;
+
+constexpr FlagSpec kFlags[] = {
+    {"nproc-per-node", "N", "Nodes", "Workers on this node"},
+    {"standalone", "", "Nodes", "One node"},
+    {"redirects", "0..3", "Output", "To files", 'r'},
+    {"module", "", "Program", "A module", 'm'},
+};
+
+CommandLine Parse(const Words& words) {
+  absl::StatusOr<CommandLine> line = ParseCommandLine(kFlags, words);
+  EXPECT_TRUE(line.ok()) << line.status().message();
+  return line.value_or(CommandLine{});
+}
+
+std::string ErrorOf(const Words& words) {
+  absl::StatusOr<CommandLine> line = ParseCommandLine(kFlags, words);
+  EXPECT_EQ(line.status().code(), absl::StatusCode::kInvalidArgument);
+  return std::string(line.status().message());
+}
+
+TEST(CommandLine, TakesEverySpelling) {
+  for (const Words& words : {Words{"--nproc-per-node=2", "p"}, Words{"--nproc_per_node", "2", "p"},
+                             Words{"--nproc-per_node=1", "--nproc_per_node=2", "p"}}) {
+    CommandLine line = Parse(words);
+    EXPECT_EQ(line.values["nproc-per-node"], "2");
+    EXPECT_THAT(line.rest, ElementsAre("p"));
+  }
+  for (const Words& words :
+       {Words{"-r", "3"}, Words{"-r3"}, Words{"-r=3"}, Words{"--redirects=3"}}) {
+    EXPECT_EQ(Parse(words).values["redirects"], "3");
+  }
+}
+
+TEST(CommandLine, NeverLooksAtWhatFollowsTheProgram) {
+  Words rest = {"/bin/echo", "--r=16", "--log", "5", "--mo", "0.9",         "--nnodes",
+                "3",         "-m",     "-h",    "",  "--",   "--standalone"};
+  Words words = {"--standalone"};
+  words.insert(words.end(), rest.begin(), rest.end());
+  CommandLine line = Parse(words);
+  EXPECT_EQ(line.rest, rest);
+  EXPECT_EQ(line.values.size(), 1u);
+}
+
+TEST(CommandLine, DropsOnlyTheFirstDoubleDash) {
+  CommandLine line = Parse({"--standalone", "--", "--odd-name", "--", "x"});
+  EXPECT_THAT(line.rest, ElementsAre("--odd-name", "--", "x"));
+  EXPECT_THAT(Parse({"-m", "pkg", "--", "x"}).rest, ElementsAre("pkg", "--", "x"));
+}
+
+TEST(CommandLine, TakesAValueThatLooksLikeAFlag) {
+  EXPECT_EQ(Parse({"--nproc-per-node", "-1"}).values["nproc-per-node"], "-1");
+  EXPECT_EQ(Parse({"--nproc-per-node="}).values["nproc-per-node"], "");
+  EXPECT_EQ(Parse({"--nproc-per-node=a=b"}).values["nproc-per-node"], "a=b");
+}
+
+TEST(CommandLine, NamesTheNearestFlag) {
+  EXPECT_THAT(ErrorOf({"--nproc-per-nod=2"}), HasSubstr("--nproc-per-nod; did you mean "
+                                                        "--nproc-per-node?"));
+  EXPECT_THAT(ErrorOf({"--standalonee"}), HasSubstr("did you mean --standalone?"));
+}
+
+TEST(CommandLine, RefusesShortenedFlags) {
+  std::string error = ErrorOf({"--nproc=2", "p"});
+  EXPECT_THAT(error, HasSubstr("--nproc; did you mean --nproc-per-node?"));
+  EXPECT_THAT(error, HasSubstr("can't be shortened"));
+}
+
+TEST(CommandLine, RefusesMissingAndNeedlessValues) {
+  EXPECT_THAT(ErrorOf({"--nproc-per-node"}), HasSubstr("--nproc-per-node needs a value: N"));
+  EXPECT_THAT(ErrorOf({"--standalone=yes"}), HasSubstr("--standalone takes no value"));
+  EXPECT_THAT(ErrorOf({"-mr"}), HasSubstr("-mr"));
+  EXPECT_THAT(ErrorOf({"-x"}), HasSubstr("-x"));
+}
+
+TEST(CommandLine, EndsWithoutAProgram) {
+  EXPECT_THAT(Parse({}).rest, IsEmpty());
+  EXPECT_THAT(Parse({"--standalone", "--"}).rest, IsEmpty());
+  EXPECT_THAT(Parse({"-", "x"}).rest, ElementsAre("-", "x"));
+}
+
+TEST(CommandLine, HelpListsEveryFlagUnderItsGroup) {
+  std::string page = HelpPage("Usage: muster run PROGRAM\n", kFlags);
+  EXPECT_EQ(page.find("Usage: muster run PROGRAM\n"), 0u);
+  EXPECT_EQ(page.find("Usage:", 1), std::string::npos);
+  EXPECT_LT(page.find("Nodes:"), page.find("--nproc-per-node"));
+  EXPECT_LT(page.find("Output:"), page.find("-r,--redirects"));
+  EXPECT_THAT(page, HasSubstr("Workers on this node"));
+}
+
+}  // namespace
+}  // namespace muster::launcher

@@ -1,0 +1,50 @@
+#include "launcher/flag_value.h"
+
+#include <charconv>
+#include <cmath>
+
+#include "launcher/endpoint.h"
+#include "launcher/text.h"
+
+namespace muster::launcher {
+
+absl::Status BadValue(std::string_view who, std::string_view text, std::string_view allowed) {
+  return absl::InvalidArgumentError(Cat(who, ": \"", text, "\" is not valid; allowed: ", allowed));
+}
+
+absl::StatusOr<int> WholeNumber(std::string_view who, std::string_view text,
+                                const WholeRange& range) {
+  int64_t value = 0;
+  const char* end = text.data() + text.size();
+  auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end || value < range.min || value > range.max) {
+    return BadValue(who, text, range.allowed);
+  }
+  return static_cast<int>(value);
+}
+
+absl::StatusOr<uint16_t> PortNumber(std::string_view who, std::string_view text) {
+  std::optional<uint16_t> port = ParsePort(text);
+  if (!port.has_value() || *port == 0) return BadValue(who, text, "a port, 1 to 65535");
+  return *port;
+}
+
+absl::StatusOr<Duration> Seconds(std::string_view who, std::string_view text) {
+  constexpr double kYear = 365.0 * 24 * 3600;
+  double seconds = 0;
+  const char* end = text.data() + text.size();
+  auto [stop, error] = std::from_chars(text.data(), end, seconds);
+  if (error != std::errc() || stop != end || !std::isfinite(seconds) || seconds < 0 ||
+      seconds > kYear) {
+    return BadValue(who, text, "seconds, 0 or more, such as 30 or 0.5");
+  }
+  return Duration(static_cast<int64_t>(seconds * 1e9));
+}
+
+absl::StatusOr<bool> Truth(std::string_view who, std::string_view text) {
+  if (text == "1" || text == "true" || text == "True" || text == "yes") return true;
+  if (text == "0" || text == "false" || text == "False" || text == "no") return false;
+  return BadValue(who, text, "1 or 0");
+}
+
+}  // namespace muster::launcher

@@ -1,0 +1,166 @@
+#include "launcher/launch_plan.h"
+
+#include "absl/status/status.h"
+#include "base/version.h"
+#include "launcher/text.h"
+
+namespace muster::launcher {
+namespace {
+
+// torchrun's.
+constexpr uint16_t kStaticPort = 29500;
+constexpr uint16_t kElasticPort = 29400;
+constexpr char kLoopback[] = "127.0.0.1";
+
+Layout ChooseLayout(const RunOptions& options) {
+  if (options.standalone) return Layout::kStandalone;
+  if (options.backend == Backend::kElastic) return Layout::kElastic;
+  if (options.backend == Backend::kStatic) {
+    // torchrun's rule for a plain `torchrun train.py`: two jobs on one machine must not collide.
+    bool is_plain =
+        options.max_nodes == 1 && !options.master_port.has_value() && options.rdzv_endpoint.empty();
+    return is_plain ? Layout::kStandalone : Layout::kStatic;
+  }
+  if (options.min_nodes != options.max_nodes) return Layout::kElastic;
+  if (!options.rdzv_endpoint.empty() && !options.node_rank.has_value()) return Layout::kElastic;
+  if (options.max_nodes == 1 && !options.master_port.has_value() && options.rdzv_endpoint.empty()) {
+    return Layout::kStandalone;
+  }
+  return Layout::kStatic;
+}
+
+absl::StatusOr<int> CountWorkers(const WorkerCount& wanted, const MachineFacts& facts) {
+  switch (wanted.kind) {
+    case WorkerCount::Kind::kNumber:
+      return wanted.number;
+    case WorkerCount::Kind::kCpu:
+      return facts.cpu_count;
+    case WorkerCount::Kind::kAuto:
+      return facts.gpu_count > 0 ? facts.gpu_count : facts.cpu_count;
+    case WorkerCount::Kind::kGpu:
+      break;
+  }
+  if (facts.gpu_count > 0) return facts.gpu_count;
+  return absl::InvalidArgumentError(
+      "--nproc-per-node=gpu: this machine has no GPU that workers could see; give a number, cpu or "
+      "auto");
+}
+
+std::vector<std::string> WorkerArgv(const RunOptions& options, const MachineFacts& facts) {
+  std::vector<std::string> argv;
+  if (!options.no_python) {
+    argv.push_back(facts.python_exec.empty() ? "python3" : facts.python_exec);
+    // Unbuffered: what a worker printed before it was killed is worth most.
+    argv.push_back("-u");
+    if (options.is_module) argv.push_back("-m");
+  }
+  argv.insert(argv.end(), options.program.begin(), options.program.end());
+  return argv;
+}
+
+absl::Status PlanStandalone(const RunOptions& options, const MachineFacts& facts,
+                            LaunchPlan& plan) {
+  if (options.min_nodes > 1) {
+    return absl::InvalidArgumentError(
+        Cat("--standalone is for one node, but --nnodes asks for at least ", options.min_nodes,
+            "; leave one of them out"));
+  }
+  plan.terms.max_nodes = 1;
+  plan.terms.run_id = facts.fresh_run_id;
+  plan.endpoint = {.host = kLoopback, .port = 0};
+  plan.listen_host = kLoopback;
+  plan.address = options.local_addr.empty() ? kLoopback : options.local_addr;
+  return absl::OkStatus();
+}
+
+absl::Status PlanStatic(const RunOptions& options, LaunchPlan& plan) {
+  if (options.min_nodes != options.max_nodes) {
+    return absl::InvalidArgumentError(
+        Cat("--nnodes=", options.min_nodes, ":", options.max_nodes,
+            " needs the elastic layout; give --rdzv-endpoint and leave --rdzv-backend=static out"));
+  }
+  int rank = options.node_rank.value_or(0);
+  if (rank >= options.max_nodes) {
+    return absl::InvalidArgumentError(Cat("--node-rank=", rank, " is out of range: with ",
+                                          "--nnodes=", options.max_nodes, " it is 0 to ",
+                                          options.max_nodes - 1));
+  }
+  plan.terms.is_static = true;
+  plan.node_rank = rank;
+  plan.endpoint = {.host = options.master_addr, .port = options.master_port.value_or(kStaticPort)};
+  if (!options.rdzv_endpoint.empty() && !options.master_addr_given) {
+    plan.endpoint = *ParseEndpoint(options.rdzv_endpoint, plan.endpoint.port);
+  }
+  if (plan.endpoint.port == 0) {
+    return absl::InvalidArgumentError("the static layout needs a port that all nodes know, not 0");
+  }
+  plan.hosting = rank == 0 ? Hosting::kAlways : Hosting::kNever;
+  plan.joins_if_port_is_taken = options.max_nodes > 1;
+  // All that nodes know is one name and port, which may be any address of this machine. With one
+  // node nobody but its own agent has to come in.
+  plan.listen_host = options.max_nodes > 1 ? "" : kLoopback;
+  plan.address = options.local_addr;
+  if (plan.address.empty() && rank == 0) plan.address = plan.endpoint.host;
+  return absl::OkStatus();
+}
+
+absl::Status PlanElastic(const RunOptions& options, LaunchPlan& plan) {
+  const std::string text = options.rdzv_endpoint.empty() ? "localhost" : options.rdzv_endpoint;
+  plan.endpoint = *ParseEndpoint(text, kElasticPort);
+  if (plan.endpoint.host == "0.0.0.0" || plan.endpoint.host == "::") {
+    return absl::InvalidArgumentError(Cat(
+        "--rdzv-endpoint=", text, " isn't an address that other nodes could connect to; name the ",
+        "host that shall run the rendezvous"));
+  }
+  plan.listen_host = plan.endpoint.host;
+  plan.hosting = Hosting::kByAddress;
+  if (options.is_host.has_value()) {
+    plan.hosting = *options.is_host ? Hosting::kAlways : Hosting::kNever;
+  }
+  plan.joins_if_port_is_taken = true;
+  plan.address = options.local_addr;
+  if (plan.endpoint.port != 0) return absl::OkStatus();
+  if (options.max_nodes > 1) {
+    return absl::InvalidArgumentError(
+        Cat("--rdzv-endpoint=", text, " with --nnodes=", options.min_nodes, ":", options.max_nodes,
+            " needs a port that all nodes know, not 0"));
+  }
+  plan.hosting = Hosting::kAlways;
+  plan.joins_if_port_is_taken = false;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<LaunchPlan> MakeLaunchPlan(const RunOptions& options, const MachineFacts& facts) {
+  LaunchPlan plan;
+  plan.layout = ChooseLayout(options);
+  plan.terms = {.run_id = options.run_id.empty() ? "none" : options.run_id,
+                .min_nodes = options.min_nodes,
+                .max_nodes = options.max_nodes,
+                .max_restarts = options.max_restarts,
+                .join_timeout = options.join_timeout,
+                .last_call_timeout = options.last_call_timeout,
+                .version = kVersion};
+  absl::StatusOr<int> workers = CountWorkers(options.workers, facts);
+  if (!workers.ok()) return workers.status();
+  plan.worker_count = *workers;
+  plan.argv = WorkerArgv(options, facts);
+
+  absl::Status planned;
+  switch (plan.layout) {
+    case Layout::kStandalone:
+      planned = PlanStandalone(options, facts, plan);
+      break;
+    case Layout::kStatic:
+      planned = PlanStatic(options, plan);
+      break;
+    case Layout::kElastic:
+      planned = PlanElastic(options, plan);
+      break;
+  }
+  if (!planned.ok()) return planned;
+  return plan;
+}
+
+}  // namespace muster::launcher

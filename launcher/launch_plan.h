@@ -1,0 +1,60 @@
+// From what was asked and what this machine is to what will be done: the layout, where the nodes
+// meet, whether this node hosts the rendezvous, and what each worker executes. Pure: options and
+// facts are arguments, nothing is looked up and nothing started here.
+#ifndef MUSTER_LAUNCHER_LAUNCH_PLAN_H_
+#define MUSTER_LAUNCHER_LAUNCH_PLAN_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/job_types.h"
+#include "launcher/endpoint.h"
+#include "launcher/run_options.h"
+
+namespace muster::launcher {
+
+// What the plan needs to know of this machine and this moment.
+struct MachineFacts {
+  // Processors that this process may use, by affinity and cgroup.
+  int cpu_count = 1;
+  // GPUs that workers will see.
+  int gpu_count = 0;
+  // $PYTHON_EXEC, or empty.
+  std::string python_exec;
+  // A fresh unguessable id, used where a job needs one of its own.
+  std::string fresh_run_id;
+};
+
+enum class Layout { kStandalone, kStatic, kElastic };
+
+// Whether this node runs the rendezvous. By address: if the endpoint is an address of this machine.
+enum class Hosting { kAlways, kNever, kByAddress };
+
+struct LaunchPlan {
+  Layout layout = Layout::kStandalone;
+  JobTerms terms;
+  // Port 0: the kernel chooses (only where no other node has to know it).
+  Endpoint endpoint;
+  Hosting hosting = Hosting::kAlways;
+  // Should the port be taken by another rendezvous, this node joins it: two nodes may race for one
+  // endpoint. False where another node can't be meant, so that two jobs never join each other.
+  bool joins_if_port_is_taken = false;
+  // Where the rendezvous listens if this node hosts it; empty: on every interface.
+  std::string listen_host;
+  std::optional<int> node_rank;
+  // Where other nodes reach this one. Empty: the local end of the way to the rendezvous.
+  std::string address;
+  int worker_count = 1;
+  // What every worker executes.
+  std::vector<std::string> argv;
+};
+
+// InvalidArgument: one sentence, for options that don't go together or that this machine can't
+// fulfil ("--nproc-per-node=gpu" without a GPU).
+absl::StatusOr<LaunchPlan> MakeLaunchPlan(const RunOptions& options, const MachineFacts& facts);
+
+}  // namespace muster::launcher
+
+#endif  // MUSTER_LAUNCHER_LAUNCH_PLAN_H_

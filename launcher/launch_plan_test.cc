@@ -1,0 +1,155 @@
+#include "launcher/launch_plan.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace muster::launcher {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+const MachineFacts kFacts = {
+    .cpu_count = 6, .gpu_count = 0, .python_exec = "", .fresh_run_id = "fresh"};
+
+absl::StatusOr<LaunchPlan> TryPlan(Words words, const MachineFacts& facts = kFacts) {
+  words.emplace_back("train.py");
+  absl::StatusOr<RunOptions> options =
+      ParseRunOptions(words, [](const char*) -> const char* { return nullptr; });
+  EXPECT_TRUE(options.ok()) << options.status().message();
+  return MakeLaunchPlan(options.value_or(RunOptions{}), facts);
+}
+
+LaunchPlan Plan(const Words& words, const MachineFacts& facts = kFacts) {
+  absl::StatusOr<LaunchPlan> plan = TryPlan(words, facts);
+  EXPECT_TRUE(plan.ok()) << plan.status().message();
+  return plan.value_or(LaunchPlan{});
+}
+
+std::string ErrorOf(const Words& words) {
+  absl::StatusOr<LaunchPlan> plan = TryPlan(words);
+  EXPECT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument);
+  return std::string(plan.status().message());
+}
+
+TEST(LaunchPlan, PlainSingleNodeIsStandalone) {
+  for (const Words& words : {Words{}, Words{"--standalone"}, Words{"--rdzv-backend=static"},
+                             Words{"--standalone", "--rdzv-id=x", "--rdzv-endpoint=h:1"}}) {
+    LaunchPlan plan = Plan(words);
+    EXPECT_EQ(plan.layout, Layout::kStandalone);
+    EXPECT_EQ(plan.endpoint, (Endpoint{"127.0.0.1", 0}));
+    EXPECT_EQ(plan.terms.run_id, "fresh");
+    EXPECT_EQ(plan.hosting, Hosting::kAlways);
+    EXPECT_FALSE(plan.joins_if_port_is_taken);
+    EXPECT_EQ(plan.listen_host, "127.0.0.1");
+    EXPECT_EQ(plan.address, "127.0.0.1");
+    EXPECT_FALSE(plan.terms.is_static);
+  }
+}
+
+TEST(LaunchPlan, AGivenPortIsUsedAndNeverShared) {
+  LaunchPlan plan = Plan({"--master-port=2000"});
+  EXPECT_EQ(plan.layout, Layout::kStatic);
+  EXPECT_EQ(plan.endpoint, (Endpoint{"127.0.0.1", 2000}));
+  EXPECT_FALSE(plan.joins_if_port_is_taken);
+  EXPECT_EQ(plan.listen_host, "127.0.0.1");
+  EXPECT_EQ(plan.terms.run_id, "none");
+}
+
+TEST(LaunchPlan, StaticLayoutIsHostedByNodeRankZero) {
+  LaunchPlan host = Plan({"--nnodes=2", "--master-addr=10.0.0.1", "--rdzv-id=job"});
+  EXPECT_EQ(host.layout, Layout::kStatic);
+  EXPECT_TRUE(host.terms.is_static);
+  EXPECT_EQ(host.terms.run_id, "job");
+  EXPECT_EQ(host.terms.min_nodes, 2);
+  EXPECT_EQ(host.terms.max_nodes, 2);
+  EXPECT_EQ(host.node_rank, 0);
+  EXPECT_EQ(host.endpoint, (Endpoint{"10.0.0.1", 29500}));
+  EXPECT_EQ(host.hosting, Hosting::kAlways);
+  EXPECT_TRUE(host.joins_if_port_is_taken);
+  EXPECT_EQ(host.listen_host, "");
+  EXPECT_EQ(host.address, "10.0.0.1");
+
+  LaunchPlan guest = Plan({"--nnodes=2", "--node-rank=1", "--master-addr=10.0.0.1"});
+  EXPECT_EQ(guest.hosting, Hosting::kNever);
+  EXPECT_EQ(guest.node_rank, 1);
+  EXPECT_EQ(guest.address, "");
+}
+
+TEST(LaunchPlan, StaticBackendTakesTheEndpoint) {
+  LaunchPlan plan = Plan({"--nnodes=2", "--rdzv-backend=static", "--rdzv-endpoint=h:7"});
+  EXPECT_EQ(plan.layout, Layout::kStatic);
+  EXPECT_EQ(plan.endpoint, (Endpoint{"h", 7}));
+  EXPECT_EQ(Plan({"--nnodes=2", "--node-rank=1", "--rdzv-endpoint=h"}).endpoint,
+            (Endpoint{"h", 29500}));
+}
+
+TEST(LaunchPlan, ElasticLayoutIsHostedByAddress) {
+  for (const Words& words :
+       {Words{"--nnodes=1:4", "--rdzv-endpoint=h"}, Words{"--nnodes=2", "--rdzv-endpoint=h:29400"},
+        Words{"--rdzv-backend=c10d", "--nnodes=2", "--node-rank=1", "--rdzv-endpoint=h"}}) {
+    LaunchPlan plan = Plan(words);
+    EXPECT_EQ(plan.layout, Layout::kElastic);
+    EXPECT_EQ(plan.endpoint, (Endpoint{"h", 29400}));
+    EXPECT_EQ(plan.hosting, Hosting::kByAddress);
+    EXPECT_TRUE(plan.joins_if_port_is_taken);
+    EXPECT_EQ(plan.listen_host, "h");
+    EXPECT_EQ(plan.address, "");
+    EXPECT_EQ(plan.node_rank, std::nullopt);
+  }
+  EXPECT_EQ(Plan({"--rdzv-backend=c10d"}).endpoint, (Endpoint{"localhost", 29400}));
+}
+
+TEST(LaunchPlan, IsHostDecidesWhateverTheAddressesSay) {
+  EXPECT_EQ(Plan({"--nnodes=1:2", "--rdzv-endpoint=h", "--rdzv-conf=is_host=1"}).hosting,
+            Hosting::kAlways);
+  EXPECT_EQ(Plan({"--nnodes=1:2", "--rdzv-endpoint=h", "--rdzv-conf=is_host=0"}).hosting,
+            Hosting::kNever);
+}
+
+TEST(LaunchPlan, PortZeroIsForOneNode) {
+  LaunchPlan plan = Plan({"--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0"});
+  EXPECT_EQ(plan.hosting, Hosting::kAlways);
+  EXPECT_FALSE(plan.joins_if_port_is_taken);
+  EXPECT_THAT(ErrorOf({"--nnodes=2", "--rdzv-endpoint=localhost:0"}),
+              HasSubstr("a port that all nodes know"));
+}
+
+TEST(LaunchPlan, LocalAddrIsAdvertised) {
+  EXPECT_EQ(Plan({"--local-addr=10.1.1.1"}).address, "10.1.1.1");
+  EXPECT_EQ(Plan({"--local-addr=10.1.1.1", "--nnodes=2"}).address, "10.1.1.1");
+  EXPECT_EQ(Plan({"--local-addr=10.1.1.1", "--nnodes=1:2", "--rdzv-endpoint=h"}).address,
+            "10.1.1.1");
+}
+
+TEST(LaunchPlan, CountsWorkers) {
+  EXPECT_EQ(Plan({"--nproc-per-node=3"}).worker_count, 3);
+  EXPECT_EQ(Plan({"--nproc-per-node=cpu"}).worker_count, 6);
+  EXPECT_EQ(Plan({"--nproc-per-node=auto"}).worker_count, 6);
+  MachineFacts with_gpus = kFacts;
+  with_gpus.gpu_count = 2;
+  EXPECT_EQ(Plan({"--nproc-per-node=auto"}, with_gpus).worker_count, 2);
+  EXPECT_EQ(Plan({"--nproc-per-node=gpu"}, with_gpus).worker_count, 2);
+  EXPECT_THAT(ErrorOf({"--nproc-per-node=gpu"}), HasSubstr("no GPU"));
+}
+
+TEST(LaunchPlan, RunsPythonUnlessTold) {
+  EXPECT_THAT(Plan({}).argv, ElementsAre("python3", "-u", "train.py"));
+  EXPECT_THAT(Plan({"-m"}).argv, ElementsAre("python3", "-u", "-m", "train.py"));
+  EXPECT_THAT(Plan({"--no-python"}).argv, ElementsAre("train.py"));
+  MachineFacts other_python = kFacts;
+  other_python.python_exec = "/opt/python";
+  EXPECT_THAT(Plan({}, other_python).argv, ElementsAre("/opt/python", "-u", "train.py"));
+}
+
+TEST(LaunchPlan, RefusesWhatDoesNotGoTogether) {
+  EXPECT_THAT(ErrorOf({"--standalone", "--nnodes=2"}), HasSubstr("at least 2"));
+  EXPECT_THAT(ErrorOf({"--rdzv-backend=static", "--nnodes=1:2"}), HasSubstr("elastic layout"));
+  EXPECT_THAT(ErrorOf({"--nnodes=2", "--node-rank=2"}),
+              HasSubstr("--node-rank=2 is out of range: with --nnodes=2 it is 0 to 1"));
+  EXPECT_THAT(ErrorOf({"--nnodes=2", "--rdzv-endpoint=0.0.0.0"}), HasSubstr("0.0.0.0"));
+}
+
+}  // namespace
+}  // namespace muster::launcher

@@ -1,0 +1,75 @@
+// The executable `muster`: finds the subcommand and ends with its exit code. Called as `musterrun`
+// it is `muster run`.
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/version.h"
+#include "launcher/exit_codes.h"
+#include "launcher/nearest_name.h"
+#include "launcher/rendezvous_command.h"
+#include "launcher/run_command.h"
+#include "launcher/say.h"
+#include "launcher/status_command.h"
+#include "launcher/text.h"
+
+namespace muster::launcher {
+namespace {
+
+constexpr char kHelp[] =
+    "muster starts, watches and restarts distributed training jobs.\n"
+    "\n"
+    "Usage: muster COMMAND [options]\n"
+    "\n"
+    "Commands:\n"
+    "  run          Run a program as a group of workers on one or several nodes\n"
+    "  rendezvous   Run the meeting place of the nodes alone, for many jobs\n"
+    "  status       Show the jobs of a rendezvous\n"
+    "  version      Print the version\n"
+    "  help         Print this page\n"
+    "\n"
+    "`muster COMMAND --help` lists the options of a command; `musterrun` is `muster run`.\n";
+
+int UnknownCommand(const std::string& word) {
+  constexpr std::string_view kNames[] = {"run", "rendezvous", "status", "version", "help"};
+  bool is_program = word.find_first_of("./") != std::string::npos;
+  std::string meant = is_program ? Cat("run ", word) : std::string(NearestName(word, kNames));
+  Say(Cat("unknown command \"", word, "\"; did you mean `muster ", meant,
+          "`? (`muster help` lists all commands.)"));
+  return kExitUsage;
+}
+
+int Main(const std::vector<std::string>& argv) {
+  std::string_view called = argv.empty() ? "muster" : std::string_view(argv.front());
+  called.remove_prefix(called.rfind('/') + 1);
+  std::vector<std::string> words(argv.begin() + (argv.empty() ? 0 : 1), argv.end());
+  if (called == "musterrun") return RunCommand(words);
+  if (words.empty()) {
+    Say("no command was named; usage: muster run [options] PROGRAM [arguments] (`muster help` "
+        "lists all commands)");
+    return kExitUsage;
+  }
+  std::string command = words.front();
+  words.erase(words.begin());
+  if (command == "run") return RunCommand(words);
+  if (command == "rendezvous") return RendezvousCommand(words);
+  if (command == "status") return StatusCommand(words);
+  if (command == "version" || command == "--version") {
+    return Print(Cat("muster ", kVersion, "\n")) ? 0 : 1;
+  }
+  if (command == "help" || command == "--help" || command == "-h") return Print(kHelp) ? 0 : 1;
+  return UnknownCommand(command);
+}
+
+}  // namespace
+}  // namespace muster::launcher
+
+int main(int argc, char** argv) {
+  int code = muster::launcher::Main(std::vector<std::string>(argv, argv + argc));
+  // Not exit(): all of ours is written and closed by now, and gRPC's threads may still run.
+  std::fflush(nullptr);
+  _exit(code);
+}

@@ -1,0 +1,204 @@
+#include "launcher/meeting_place.h"
+
+#include <algorithm>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/clock.h"
+#include "launcher/addresses.h"
+#include "launcher/exit_codes.h"
+#include "launcher/machine_facts.h"
+#include "launcher/port_holder.h"
+#include "launcher/text.h"
+#include "rendezvous/client/probe.h"
+
+namespace muster::launcher {
+namespace {
+
+using rendezvous::Probe;
+using rendezvous::ProbeAnswer;
+using rendezvous::ProbeResult;
+using rendezvous::RendezvousServer;
+using std::chrono::milliseconds;
+using Outcome = std::variant<MeetingPlace, MeetingFailure>;
+
+constexpr char kLoopback[] = "127.0.0.1";
+// Another host that has bound the port but doesn't listen yet, or that is just going away.
+constexpr int kListenTries = 40;
+constexpr milliseconds kListenPause{50};
+constexpr milliseconds kResolvePause{250};
+
+class Finder {
+ public:
+  Finder(const LaunchPlan& plan, const MeetingOptions& options) : plan_(plan), options_(options) {}
+
+  Outcome Find() {
+    if (plan_.layout == Layout::kStandalone) return Host();
+    if (plan_.layout == Layout::kStatic) return FindStatic();
+    return FindElastic();
+  }
+
+ private:
+  Outcome FindStatic() {
+    if (plan_.hosting == Hosting::kNever) return Join();
+    if (plan_.terms.max_nodes == 1) return Host();
+    // Two nodes may both think they are node rank 0. The one whose address --master-addr isn't
+    // finds the other one there; the rendezvous then tells them apart.
+    absl::StatusOr<std::vector<Address>> resolved = Resolve(plan_.endpoint.host);
+    if (resolved.ok() && std::ranges::none_of(*resolved, IsOwnAddress)) {
+      if (Probe(plan_.endpoint.host, plan_.endpoint.port).answer == ProbeAnswer::kMuster) {
+        return Join();
+      }
+      options_.say(Cat("--master-addr=", plan_.endpoint.host, " (", ListOf(*resolved),
+                       ") is no address of this node (", ListOf(OutwardAddresses()),
+                       "), which hosts the rendezvous as node rank 0; listening on all of them"));
+    }
+    return Host();
+  }
+
+  Outcome FindElastic() {
+    if (plan_.hosting == Hosting::kNever) return Join();
+    if (plan_.hosting == Hosting::kAlways) return Host();
+    std::optional<MeetingFailure> failure = ResolveEndpoint();
+    if (failure.has_value()) return *failure;
+    return std::ranges::any_of(resolved_, IsOwnAddress) ? Host() : Join();
+  }
+
+  // Fills resolved_. A name that isn't known yet is tried again.
+  std::optional<MeetingFailure> ResolveEndpoint() {
+    if (!resolved_.empty()) return std::nullopt;
+    Instant end = SystemClock().Now() + options_.patience;
+    bool has_said = false;
+    while (true) {
+      absl::StatusOr<std::vector<Address>> resolved = Resolve(plan_.endpoint.host);
+      if (resolved.ok()) {
+        resolved_ = *std::move(resolved);
+        return std::nullopt;
+      }
+      std::string why(resolved.status().message());
+      if (SystemClock().Now() >= end) {
+        return MeetingFailure{
+            kExitUnavailable,
+            Cat("the rendezvous ", plan_.endpoint.ToString(), " can't be reached: the name ", why,
+                "; check its spelling and the name service of this node")};
+      }
+      if (!has_said) {
+        int64_t seconds = std::chrono::ceil<std::chrono::seconds>(options_.patience).count();
+        options_.say(Cat("the rendezvous ", plan_.endpoint.ToString(),
+                         " can't be reached yet: the name ", why, "; trying again for ", seconds,
+                         " s (join_timeout)"));
+      }
+      has_said = true;
+      std::this_thread::sleep_for(kResolvePause);
+    }
+  }
+
+  Outcome Host() {
+    Endpoint local = {.host = plan_.listen_host.empty() ? kLoopback : plan_.listen_host,
+                      .port = plan_.endpoint.port};
+    rendezvous::RendezvousServerOptions server_options;
+    server_options.host = plan_.listen_host;
+    server_options.port = plan_.endpoint.port;
+    server_options.job.lease = options_.lease;
+    server_options.job.reconnect_timeout = options_.reconnect_timeout;
+    // Nobody can have been there before on a port that the kernel has just chosen.
+    server_options.standalone = plan_.endpoint.port == 0;
+    for (int i = 0;; ++i) {
+      absl::StatusOr<std::unique_ptr<RendezvousServer>> server =
+          RendezvousServer::Start(server_options);
+      if (server.ok()) return Hosted(*std::move(server), local);
+      if (server.status().code() != absl::StatusCode::kAlreadyExists) {
+        bool is_ours = server.status().code() == absl::StatusCode::kInvalidArgument;
+        return MeetingFailure{
+            is_ours ? kExitUsage : kExitUnavailable,
+            Cat("this node can't host the rendezvous at ", plan_.endpoint.ToString(), ": ",
+                std::string(server.status().message()))};
+      }
+      if (!plan_.joins_if_port_is_taken) return PortTaken("");
+      ProbeResult probe = Probe(local.host, local.port);
+      if (probe.answer == ProbeAnswer::kMuster) return Join();
+      if (probe.answer == ProbeAnswer::kSomethingElse || i == kListenTries) {
+        return PortTaken(probe.detail);
+      }
+      std::this_thread::sleep_for(kListenPause);
+    }
+  }
+
+  MeetingFailure PortTaken(const std::string& detail) const {
+    std::string holder = HolderOfPort(plan_.endpoint.port);
+    std::string text = Cat("port ", plan_.endpoint.port, " of this node is in use by ",
+                           holder.empty() ? "another process" : holder);
+    if (!detail.empty()) text += Cat(", which is no muster rendezvous (", detail, ")");
+    text += plan_.layout == Layout::kElastic ? "; name another port in --rdzv-endpoint on all nodes"
+                                             : "; name another one with --master-port";
+    if (plan_.terms.max_nodes == 1) text += ", or leave it out: a free one is chosen then";
+    return {kExitUnavailable, text};
+  }
+
+  Outcome Hosted(std::unique_ptr<RendezvousServer> server, Endpoint local) {
+    local.port = server->port();
+    MeetingPlace place;
+    place.connect_to = local;
+    place.name = plan_.endpoint.port == 0 ? local.ToString() : plan_.endpoint.ToString();
+    place.server = std::move(server);
+    if (!plan_.address.empty()) {
+      place.address = plan_.address;
+      return place;
+    }
+    std::optional<MeetingFailure> failure = ResolveEndpoint();
+    if (failure.has_value()) return *std::move(failure);
+    place.address = OwnAddress();
+    bool is_meant = plan_.endpoint.host == "localhost" || plan_.endpoint.host == place.address;
+    if (plan_.terms.max_nodes > 1 && resolved_.front().IsLoopback() && !is_meant) {
+      // Debian's /etc/hosts maps a host's own name to 127.0.1.1, where no other node could come.
+      std::vector<Address> outward = OutwardAddresses();
+      if (!outward.empty()) place.address = outward.front().ToString();
+      options_.say(Cat(plan_.endpoint.host, " stands for ", ListOf(resolved_),
+                       " on this node; other nodes are told ", place.address,
+                       " instead (--local-addr names another address)"));
+    }
+    return place;
+  }
+
+  Outcome Join() {
+    MeetingPlace place;
+    place.connect_to = plan_.endpoint;
+    place.name = plan_.endpoint.ToString();
+    place.address = plan_.address;
+    if (!place.address.empty()) return place;
+    std::optional<MeetingFailure> failure = ResolveEndpoint();
+    if (failure.has_value()) return *std::move(failure);
+    place.address = OwnAddress();
+    return place;
+  }
+
+  // The local end of the way to the rendezvous: it has proved which way is out.
+  std::string OwnAddress() const {
+    for (const Address& address : resolved_) {
+      // `localhost` stands for both families; IPv4 is what every program understands.
+      bool is_v6_loopback = address.IsLoopback() && address.storage.ss_family == AF_INET6;
+      if (is_v6_loopback && resolved_.size() > 1) continue;
+      if (IsOwnAddress(address)) return address.ToString();
+      absl::StatusOr<Address> end = LocalEndTowards(address);
+      if (end.ok()) return end->ToString();
+    }
+    std::vector<Address> outward = OutwardAddresses();
+    return outward.empty() ? HostName() : outward.front().ToString();
+  }
+
+  const LaunchPlan& plan_;
+  const MeetingOptions& options_;
+  std::vector<Address> resolved_;
+};
+
+}  // namespace
+
+std::variant<MeetingPlace, MeetingFailure> FindMeetingPlace(const LaunchPlan& plan,
+                                                            const MeetingOptions& options) {
+  return Finder(plan, options).Find();
+}
+
+}  // namespace muster::launcher

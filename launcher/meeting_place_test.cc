@@ -1,0 +1,183 @@
+#include "launcher/meeting_place.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace muster::launcher {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class MeetingPlaceTest : public testing::Test {
+ protected:
+  std::variant<MeetingPlace, MeetingFailure> Find(const LaunchPlan& plan) {
+    MeetingOptions options;
+    options.patience = patience_;
+    options.say = [this](const std::string& line) { said_.push_back(line); };
+    return FindMeetingPlace(plan, options);
+  }
+
+  MeetingPlace Place(const LaunchPlan& plan) {
+    auto found = Find(plan);
+    auto* failure = std::get_if<MeetingFailure>(&found);
+    EXPECT_EQ(failure, nullptr) << failure->text;
+    return failure != nullptr ? MeetingPlace() : std::get<MeetingPlace>(std::move(found));
+  }
+
+  MeetingFailure Failure(const LaunchPlan& plan) {
+    auto found = Find(plan);
+    auto* failure = std::get_if<MeetingFailure>(&found);
+    EXPECT_NE(failure, nullptr);
+    return failure != nullptr ? *failure : MeetingFailure();
+  }
+
+  static LaunchPlan Elastic(const std::string& host, uint16_t port) {
+    LaunchPlan plan;
+    plan.layout = Layout::kElastic;
+    plan.terms.max_nodes = 2;
+    plan.endpoint = {.host = host, .port = port};
+    plan.listen_host = host;
+    plan.hosting = Hosting::kByAddress;
+    plan.joins_if_port_is_taken = true;
+    return plan;
+  }
+
+  // A rendezvous on a port of the kernel's choice.
+  MeetingPlace Standalone() {
+    LaunchPlan plan;
+    plan.endpoint = {.host = "127.0.0.1", .port = 0};
+    plan.listen_host = "127.0.0.1";
+    plan.address = "127.0.0.1";
+    return Place(plan);
+  }
+
+  Duration patience_{0};
+  std::vector<std::string> said_;
+};
+
+TEST_F(MeetingPlaceTest, StandaloneHostsOnAPortOfItsOwn) {
+  MeetingPlace place = Standalone();
+  ASSERT_NE(place.server, nullptr);
+  EXPECT_NE(place.connect_to.port, 0);
+  EXPECT_EQ(place.connect_to.port, place.server->port());
+  EXPECT_EQ(place.name, place.connect_to.ToString());
+  EXPECT_EQ(place.address, "127.0.0.1");
+  EXPECT_THAT(said_, IsEmpty());
+}
+
+TEST_F(MeetingPlaceTest, TheNodeThatCanBindTheEndpointHosts) {
+  uint16_t port = Standalone().connect_to.port;
+  MeetingPlace place = Place(Elastic("127.0.0.3", port));
+  EXPECT_NE(place.server, nullptr);
+  EXPECT_EQ(place.address, "127.0.0.3");
+  EXPECT_EQ(place.connect_to, (Endpoint{"127.0.0.3", port}));
+}
+
+TEST_F(MeetingPlaceTest, LocalhostIsAdvertisedInDigits) {
+  uint16_t port = Standalone().connect_to.port;
+  MeetingPlace place = Place(Elastic("localhost", port));
+  EXPECT_NE(place.server, nullptr);
+  EXPECT_EQ(place.address, "127.0.0.1");
+}
+
+TEST_F(MeetingPlaceTest, AnotherAddressIsJoined) {
+  LaunchPlan plan = Elastic("192.0.2.1", 29400);
+  plan.address = "10.0.0.9";
+  MeetingPlace place = Place(plan);
+  EXPECT_EQ(place.server, nullptr);
+  EXPECT_EQ(place.address, "10.0.0.9");
+  EXPECT_EQ(place.name, "192.0.2.1:29400");
+}
+
+TEST_F(MeetingPlaceTest, ARendezvousThatHasThePortIsJoined) {
+  MeetingPlace first = Standalone();
+  MeetingPlace second = Place(Elastic("127.0.0.1", first.connect_to.port));
+  EXPECT_EQ(second.server, nullptr);
+  EXPECT_EQ(second.connect_to, first.connect_to);
+  EXPECT_EQ(second.address, "127.0.0.1");
+}
+
+TEST_F(MeetingPlaceTest, ARendezvousOfAnotherJobIsNotJoined) {
+  MeetingPlace first = Standalone();
+  LaunchPlan plan;
+  plan.layout = Layout::kStatic;
+  plan.endpoint = first.connect_to;
+  plan.listen_host = "127.0.0.1";
+  MeetingFailure failure = Failure(plan);
+  EXPECT_EQ(failure.exit_code, 69);
+  EXPECT_THAT(failure.text, HasSubstr("port " + std::to_string(first.connect_to.port)));
+  EXPECT_THAT(failure.text, HasSubstr("process " + std::to_string(getpid())));
+  EXPECT_THAT(failure.text, HasSubstr("--master-port"));
+}
+
+TEST_F(MeetingPlaceTest, AnythingElseThatHasThePortIsNamed) {
+  int listener = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(listen(listener, 8), 0);
+  ASSERT_EQ(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  MeetingFailure failure = Failure(Elastic("127.0.0.1", ntohs(address.sin_port)));
+  close(listener);
+  EXPECT_EQ(failure.exit_code, 69);
+  EXPECT_THAT(failure.text, HasSubstr("no muster rendezvous"));
+  EXPECT_THAT(failure.text, HasSubstr("--rdzv-endpoint"));
+}
+
+TEST_F(MeetingPlaceTest, ANameThatDoesNotResolveIsTriedAgainThenNamed) {
+  patience_ = std::chrono::milliseconds(300);
+  MeetingFailure failure = Failure(Elastic("no-such-host.invalid", 29400));
+  EXPECT_EQ(failure.exit_code, 69);
+  EXPECT_THAT(failure.text, HasSubstr("\"no-such-host.invalid\" does not resolve"));
+  ASSERT_EQ(said_.size(), 1u);
+  EXPECT_THAT(said_[0], HasSubstr("trying again"));
+}
+
+TEST_F(MeetingPlaceTest, AnAddressOfAnotherMachineCannotBeHosted) {
+  LaunchPlan plan = Elastic("192.0.2.1", 29400);
+  plan.hosting = Hosting::kAlways;
+  MeetingFailure failure = Failure(plan);
+  EXPECT_EQ(failure.exit_code, 64);
+  EXPECT_THAT(failure.text, HasSubstr("192.0.2.1:29400"));
+}
+
+TEST_F(MeetingPlaceTest, NodeRankZeroHostsOnAllInterfaces) {
+  uint16_t port = Standalone().connect_to.port;
+  LaunchPlan plan;
+  plan.layout = Layout::kStatic;
+  plan.terms.max_nodes = 2;
+  plan.endpoint = {.host = "127.0.0.1", .port = port};
+  plan.listen_host = "";
+  plan.joins_if_port_is_taken = true;
+  plan.address = "127.0.0.1";
+  MeetingPlace place = Place(plan);
+  EXPECT_NE(place.server, nullptr);
+  EXPECT_EQ(place.connect_to, (Endpoint{"127.0.0.1", port}));
+  EXPECT_THAT(said_, IsEmpty());
+}
+
+TEST_F(MeetingPlaceTest, NodeRankZeroSaysThatTheMasterAddressIsNotItsOwn) {
+  uint16_t port = Standalone().connect_to.port;
+  LaunchPlan plan;
+  plan.layout = Layout::kStatic;
+  plan.terms.max_nodes = 2;
+  plan.endpoint = {.host = "192.0.2.1", .port = port};
+  plan.listen_host = "";
+  plan.joins_if_port_is_taken = true;
+  plan.address = "192.0.2.1";
+  MeetingPlace place = Place(plan);
+  EXPECT_NE(place.server, nullptr);
+  ASSERT_EQ(said_.size(), 1u);
+  EXPECT_THAT(said_[0], HasSubstr("--master-addr=192.0.2.1"));
+}
+
+}  // namespace
+}  // namespace muster::launcher

@@ -1,0 +1,280 @@
+#include "launcher/run_command.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "agent/agent.h"
+#include "agent/core/signal_name.h"
+#include "agent/guardian/guardian.h"
+#include "agent/process/guardian_runner.h"
+#include "base/mutex.h"
+#include "base/version.h"
+#include "launcher/exit_codes.h"
+#include "launcher/launch_plan.h"
+#include "launcher/log_setup.h"
+#include "launcher/machine_facts.h"
+#include "launcher/meeting_place.h"
+#include "launcher/program_check.h"
+#include "launcher/run_options.h"
+#include "launcher/say.h"
+#include "launcher/stop_signals.h"
+#include "launcher/text.h"
+#include "rendezvous/client/grpc_rendezvous_client.h"
+
+namespace muster::launcher {
+namespace {
+
+using agent::Agent;
+using agent::AgentSettings;
+using rendezvous::RendezvousServer;
+
+// Who has to be told of a signal, which changes as the process gets on.
+class StopTarget {
+ public:
+  void SetParts(Agent* agent, RendezvousServer* server) MUSTER_EXCLUDES(mutex_) {
+    base::MutexLock lock(mutex_);
+    agent_ = agent;
+    server_ = server;
+  }
+
+  void AgentIsDone() MUSTER_EXCLUDES(mutex_) {
+    base::MutexLock lock(mutex_);
+    agent_is_done_ = true;
+  }
+
+  void OnSignal(int number) MUSTER_EXCLUDES(mutex_) {
+    base::MutexLock lock(mutex_);
+    if (number == SIGUSR1 || number == SIGUSR2) {
+      if (agent_ != nullptr) agent_->ForwardSignal(number);
+      return;
+    }
+    ++count_;
+    std::string reason = Cat("stopped by ", agent::SignalName(number));
+    if (agent_ == nullptr) {
+      // Nothing was started that the guardian wouldn't end: whatever call blocks, it is over.
+      Say(Cat(reason, " before the job had begun"));
+      _exit(128 + number);
+    }
+    agent_->RequestStop(number);
+    bool is_urgent = agent_is_done_ || count_ > 1;
+    if (server_ != nullptr && is_urgent) {
+      server_->HostStopping(Cat("the rendezvous was ", reason, " on its host"), 128 + number);
+    }
+    // The job's other nodes were told; who doesn't go now isn't waited for.
+    if (agent_is_done_ && count_ > 2) _exit(128 + number);
+  }
+
+ private:
+  base::Mutex mutex_;
+  Agent* agent_ MUSTER_GUARDED_BY(mutex_) = nullptr;
+  RendezvousServer* server_ MUSTER_GUARDED_BY(mutex_) = nullptr;
+  bool agent_is_done_ MUSTER_GUARDED_BY(mutex_) = false;
+  int count_ MUSTER_GUARDED_BY(mutex_) = 0;
+};
+
+std::vector<std::string> Environment() {
+  std::vector<std::string> environment;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    environment.emplace_back(*entry);
+  }
+  return environment;
+}
+
+bool WantsFiles(const RunOptions& options, int worker_count) {
+  for (int i = 0; i < worker_count; ++i) {
+    if (options.redirects.Of(i) != 0 || options.tee.Of(i) != 0) return true;
+  }
+  return false;
+}
+
+// Where log files go: an absolute path, since the workers' folder isn't ours to change but
+// somebody may. Empty: nowhere. Returns what is wrong instead where it can't be written.
+std::variant<std::string, Problem> ChooseLogFolder(const RunOptions& options, int worker_count) {
+  // torchrun's way to say "no files".
+  if (options.log_dir == "/dev/null") return std::string();
+  if (!options.log_dir.empty()) {
+    if (std::optional<std::string> wrong = CheckLogFolder(options.log_dir)) {
+      return Problem{kExitUsage, *wrong};
+    }
+    std::error_code error;
+    std::filesystem::path folder = std::filesystem::absolute(options.log_dir, error);
+    return error ? options.log_dir : folder.string();
+  }
+  if (!WantsFiles(options, worker_count)) return std::string();
+  // As torchrun: who asks for files without saying where finds them in the temporary folder.
+  const char* base = std::getenv("TMPDIR");
+  std::string folder = Cat(base != nullptr && *base != '\0' ? base : "/tmp", "/muster_XXXXXX");
+  if (mkdtemp(folder.data()) == nullptr) {
+    return Problem{kExitUsage, Cat("no folder for log files can be made at ", folder, ": ",
+                                   std::strerror(errno), "; name one with --log-dir")};
+  }
+  Say(Cat("log files are kept in ", folder, " (--log-dir names another folder)"));
+  return folder;
+}
+
+// How a user calls what runs: the script or module, not Python.
+std::string ProgramName(const RunOptions& options) {
+  return options.is_module ? options.program.front()
+                           : std::filesystem::path(options.program.front()).filename().string();
+}
+
+AgentSettings Settings(const RunOptions& options, const LaunchPlan& plan,
+                       const MeetingPlace& place) {
+  AgentSettings settings;
+  settings.core.attach.node_name = HostName();
+  // Several agents on one host are told apart by what they were told to be.
+  if (!options.local_addr.empty()) {
+    settings.core.attach.node_name += Cat("(", options.local_addr, ")");
+  }
+  settings.core.attach.address = place.address;
+  settings.core.attach.worker_count = plan.worker_count;
+  settings.core.attach.node_rank = plan.node_rank;
+  settings.core.attach.terms = plan.terms;
+  settings.core.endpoint = place.name;
+  settings.core.shutdown_timeout = options.shutdown_timeout;
+  settings.core.lost_peer_grace = options.lost_peer_grace;
+  settings.core.join_timeout = options.join_timeout;
+  settings.core.reconnect_timeout = options.reconnect_timeout;
+  settings.argv = plan.argv;
+  settings.environment = Environment();
+  settings.role = options.role;
+  settings.program = ProgramName(options);
+  settings.streams.resize(static_cast<size_t>(plan.worker_count));
+  for (int i = 0; i < plan.worker_count; ++i) {
+    agent::StreamChoice& choice = settings.streams[static_cast<size_t>(i)];
+    choice.redirect_stdout = (options.redirects.Of(i) & 1) != 0;
+    choice.redirect_stderr = (options.redirects.Of(i) & 2) != 0;
+    choice.tee_stdout = (options.tee.Of(i) & 1) != 0;
+    choice.tee_stderr = (options.tee.Of(i) & 2) != 0;
+  }
+  switch (options.prefix) {
+    case PrefixChoice::kAuto:
+      settings.prefix = agent::PrefixMode::kAuto;
+      break;
+    case PrefixChoice::kAlways:
+      settings.prefix = agent::PrefixMode::kAlways;
+      break;
+    case PrefixChoice::kNever:
+      settings.prefix = agent::PrefixMode::kNever;
+      break;
+  }
+  return settings;
+}
+
+// The agent of this node over the real world.
+std::unique_ptr<Agent> MakeAgent(AgentSettings settings, const Endpoint& connect_to,
+                                 const agent::GuardianLink& guardian) {
+  // Lives as long as the runner, which is dropped before Agent::Run() returns. Shared, since the
+  // two functions below are copied independently of each other.
+  auto runner = std::make_shared<agent::GuardianRunner*>(nullptr);
+  agent::AgentParts parts;
+  parts.make_client = [connect_to](rendezvous::SessionObserver* observer) {
+    rendezvous::GrpcRendezvousClientOptions options;
+    options.host = connect_to.host;
+    options.port = connect_to.port;
+    return rendezvous::NewGrpcRendezvousClient(options, observer);
+  };
+  parts.make_runner = [guardian, runner](agent::ProcessObserver* observer) {
+    auto made = std::make_unique<agent::GuardianRunner>(guardian, observer);
+    *runner = made.get();
+    return made;
+  };
+  parts.on_private_folder = [runner](const std::string& folder) {
+    if (*runner != nullptr) (*runner)->RemoveAtEnd(folder);
+  };
+  return std::make_unique<Agent>(std::move(settings), std::move(parts));
+}
+
+// What is checked before anything is started. Fills `plan` and `log_folder`.
+std::optional<Problem> Prepare(const RunOptions& options, LaunchPlan& plan,
+                               std::string& log_folder) {
+  MachineFacts facts = LookUpMachine(options.workers.kind != WorkerCount::Kind::kNumber);
+  absl::StatusOr<LaunchPlan> made = MakeLaunchPlan(options, facts);
+  if (!made.ok()) return Problem{kExitUsage, std::string(made.status().message())};
+  plan = *std::move(made);
+  std::optional<Problem> problem =
+      CheckProgram({.argv = plan.argv,
+                    .is_script = !options.no_python && !options.is_module,
+                    .search_path = std::getenv("PATH")});
+  if (problem.has_value()) return problem;
+  std::variant<std::string, Problem> folder = ChooseLogFolder(options, plan.worker_count);
+  if (auto* wrong = std::get_if<Problem>(&folder)) return *std::move(wrong);
+  log_folder = std::get<std::string>(std::move(folder));
+  return std::nullopt;
+}
+
+int RunJob(const RunOptions& options, const LaunchPlan& plan, std::string log_folder) {
+  // First of all: forking beside gRPC's threads is unsafe, and what workers inherit is fixed here.
+  agent::GuardianLink guardian = agent::StartGuardian();
+  if (guardian.pid < 0) {
+    Say(Cat("the guardian process can't be started: ", std::strerror(guardian.error)));
+    return kExitOsError;
+  }
+  StopTarget target;
+  StopSignals signals;
+  signals.Watch([&target](int number) { target.OnSignal(number); });
+
+  MeetingOptions meeting;
+  meeting.lease = options.lease;
+  meeting.reconnect_timeout = options.reconnect_timeout;
+  meeting.patience = options.join_timeout;
+  meeting.say = [](const std::string& line) { Say(line); };
+  std::variant<MeetingPlace, MeetingFailure> found = FindMeetingPlace(plan, meeting);
+  if (auto* failure = std::get_if<MeetingFailure>(&found)) {
+    Say(failure->text);
+    return failure->exit_code;
+  }
+  auto& place = std::get<MeetingPlace>(found);
+  AgentSettings settings = Settings(options, plan, place);
+  settings.log_dir = std::move(log_folder);
+  std::unique_ptr<Agent> agent = MakeAgent(std::move(settings), place.connect_to, guardian);
+  target.SetParts(agent.get(), place.server.get());
+  Verdict verdict = agent->Run();
+  target.AgentIsDone();
+  if (place.server != nullptr) {
+    // Other nodes may go on without this one, and each has to hear the verdict.
+    constexpr auto kUnremarked = std::chrono::seconds(1);
+    constexpr auto kAsLongAsItTakes = std::chrono::hours(24 * 365);
+    if (!place.server->WaitUntilIdle(kUnremarked)) {
+      Say("this node hosts the rendezvous and stays until the other nodes are done; another signal "
+          "ends the job on all of them");
+      place.server->WaitUntilIdle(kAsLongAsItTakes);
+    }
+  }
+  // The caller ends the process at once: taking gRPC down in order costs more than the job did.
+  _exit(verdict.exit_code);
+}
+
+}  // namespace
+
+int RunCommand(std::span<const std::string> words) {
+  absl::StatusOr<RunOptions> options =
+      ParseRunOptions(words, [](const char* name) -> const char* { return std::getenv(name); });
+  if (!options.ok()) {
+    Say(std::string(options.status().message()));
+    return kExitUsage;
+  }
+  if (options->wants_help) return Print(RunHelp()) ? 0 : 1;
+  if (options->wants_version) return Print(Cat("muster ", kVersion, "\n")) ? 0 : 1;
+  SetUpLog(LogVolume::kWarnings);
+  LaunchPlan plan;
+  std::string log_folder;
+  if (std::optional<Problem> problem = Prepare(*options, plan, log_folder)) {
+    Say(problem->text);
+    return problem->exit_code;
+  }
+  return RunJob(*options, plan, std::move(log_folder));
+}
+
+}  // namespace muster::launcher

@@ -1,0 +1,390 @@
+#include "launcher/run_options.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "base/env.h"
+#include "launcher/flag_value.h"
+#include "launcher/nearest_name.h"
+#include "launcher/text.h"
+
+namespace muster::launcher {
+namespace {
+
+constexpr char kNodes[] = "Nodes and workers";
+constexpr char kMeet[] = "Where the nodes meet";
+constexpr char kProgram[] = "Program";
+constexpr char kFaults[] = "Faults";
+constexpr char kOutput[] = "Output";
+constexpr char kOther[] = "Other";
+
+constexpr FlagSpec kFlags[] = {
+    {"standalone", "", kNodes, "One node; nothing to set up, and no other job is in the way"},
+    {"nnodes", "N|MIN:MAX", kNodes, "Nodes of the job (default 1:1)"},
+    {"nproc-per-node", "N|cpu|gpu|auto", kNodes, "Workers on this node (default 1)"},
+    {"node-rank", "N", kNodes, "This node's place, 0 hosts the rendezvous (static layout)"},
+    {"role", "NAME", kNodes, "ROLE_NAME of the workers and the prefix of their output"},
+    {"master-addr", "HOST", kMeet, "Address of node rank 0 (static layout; default 127.0.0.1)"},
+    {"master-port", "PORT", kMeet, "Port of the rendezvous (static layout; default 29500)"},
+    {"rdzv-backend", "static|c10d", kMeet, "static: ranks by hand; c10d: elastic"},
+    {"rdzv-endpoint", "HOST[:PORT]", kMeet,
+     "Where the elastic rendezvous is; the node with that address hosts it (default port 29400)"},
+    {"rdzv-id", "ID", kMeet, "Run id: tells jobs apart at one rendezvous (default none)"},
+    {"rdzv-conf", "K=V,...", kMeet,
+     "join_timeout=600, last_call_timeout=30, lease=3 (seconds), is_host=1|0"},
+    {"local-addr", "HOST", kMeet, "Address at which other nodes reach this one"},
+    {"module", "", kProgram, "The program is a Python module: python3 -u -m MODULE", 'm'},
+    {"no-python", "", kProgram, "The program is run directly, not by Python"},
+    {"start-method", "NAME", kProgram, "Accepted for torchrun's sake; without effect"},
+    {"max-restarts", "N", kFaults,
+     "Worker failures after which all workers start again (default 0)"},
+    {"shutdown-timeout", "SECONDS", kFaults, "From SIGTERM to SIGKILL (default 30)"},
+    {"lost-peer-grace", "SECONDS", kFaults,
+     "From SIGTERM to SIGKILL after another node was lost (default 0: SIGKILL at once)"},
+    {"reconnect-timeout", "SECONDS", kFaults,
+     "How long workers go on without contact to the rendezvous (default 60)"},
+    {"monitor-interval", "SECONDS", kFaults, "Accepted for torchrun's sake; nothing is polled"},
+    {"log-dir", "DIR", kOutput, "Keep the workers' output in files below this folder"},
+    {"redirects", "0..3|RANK:V,...", kOutput,
+     "To files, not the console: 1 stdout, 2 stderr, 3 both", 'r'},
+    {"tee", "0..3|RANK:V,...", kOutput, "To files and the console; values as for --redirects", 't'},
+    {"prefix", "auto|always|never", kOutput, "Name the worker before each line of its output"},
+    {"help", "", kOther, "Print this page", 'h'},
+    {"version", "", kOther, "Print the version"},
+};
+
+constexpr WholeRange kAtLeast0{0, 1'000'000, "a whole number, 0 or more"};
+// More workers than this on one node is a slip of the finger.
+constexpr int64_t kMaxWorkers = 4096;
+
+// The text of one flag, and what to call it in a message: the flag or its variable.
+struct Given {
+  std::string who;
+  std::string text;
+};
+
+using GivenByName = std::map<std::string, Given, std::less<>>;
+
+std::string VariableName(std::string_view flag) {
+  std::string name = "PET_";
+  for (char c : flag) name += c == '-' ? '_' : static_cast<char>(std::toupper(c));
+  return name;
+}
+
+GivenByName Collect(const CommandLine& line, const GetEnv& get_env) {
+  GivenByName given;
+  for (const FlagSpec& flag : kFlags) {
+    std::string name(flag.name);
+    if (auto it = line.values.find(name); it != line.values.end()) {
+      given[name] = {"--" + name, it->second};
+      continue;
+    }
+    if (flag.group == kOther) continue;
+    std::string variable = VariableName(name);
+    const char* value = get_env(variable.c_str());
+    // An empty variable is a script's way of not setting it.
+    if (value != nullptr && *value != '\0') given[name] = {variable, value};
+  }
+  return given;
+}
+
+absl::Status SetNodes(const Given& given, RunOptions& options) {
+  constexpr WholeRange kRange{1, 1'000'000, "N or MIN:MAX with 1 <= MIN <= MAX"};
+  std::vector<std::string_view> parts = Split(given.text, ':');
+  if (parts.size() > 2) return BadValue(given.who, given.text, kRange.allowed);
+  absl::StatusOr<int> min = WholeNumber(given.who, parts.front(), kRange);
+  absl::StatusOr<int> max = WholeNumber(given.who, parts.back(), kRange);
+  if (!min.ok() || !max.ok() || *min > *max) {
+    return BadValue(given.who, given.text, kRange.allowed);
+  }
+  options.min_nodes = *min;
+  options.max_nodes = *max;
+  return absl::OkStatus();
+}
+
+absl::Status SetWorkers(const Given& given, RunOptions& options) {
+  if (given.text == "cpu") {
+    options.workers.kind = WorkerCount::Kind::kCpu;
+  } else if (given.text == "gpu") {
+    options.workers.kind = WorkerCount::Kind::kGpu;
+  } else if (given.text == "auto") {
+    options.workers.kind = WorkerCount::Kind::kAuto;
+  } else {
+    absl::StatusOr<int> number =
+        WholeNumber(given.who, given.text, {1, kMaxWorkers, "1 to 4096, cpu, gpu or auto"});
+    if (!number.ok()) return number.status();
+    options.workers.number = *number;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetBackend(const Given& given, RunOptions& options) {
+  if (given.text == "static") {
+    options.backend = Backend::kStatic;
+  } else if (given.text == "c10d") {
+    options.backend = Backend::kElastic;
+  } else {
+    return BadValue(given.who, given.text,
+                    "static or c10d (muster's own rendezvous takes the place of both and of etcd)");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetStreams(const Given& given, StreamSelection& streams) {
+  constexpr WholeRange kValue{0, 3, "0 (none), 1 (stdout), 2 (stderr), 3 (both), or RANK:V,..."};
+  if (given.text.find(':') == std::string::npos) {
+    absl::StatusOr<int> value = WholeNumber(given.who, given.text, kValue);
+    if (!value.ok()) return value.status();
+    streams.of_all = *value;
+    return absl::OkStatus();
+  }
+  for (std::string_view pair : Split(given.text, ',')) {
+    std::vector<std::string_view> parts = Split(pair, ':');
+    if (parts.size() != 2) return BadValue(given.who, given.text, kValue.allowed);
+    absl::StatusOr<int> rank = WholeNumber(given.who, parts[0], {0, kMaxWorkers, kValue.allowed});
+    absl::StatusOr<int> value = WholeNumber(given.who, parts[1], kValue);
+    if (!rank.ok() || !value.ok()) return BadValue(given.who, given.text, kValue.allowed);
+    streams.by_local_rank[*rank] = *value;
+  }
+  return absl::OkStatus();
+}
+
+// Keys of torchrun's rendezvous that have no meaning here; a script may well set them.
+constexpr std::string_view kIdleConfKeys[] = {
+    "close_timeout", "heartbeat_timeout", "keep_alive_interval", "keep_alive_max_attempt",
+    "read_timeout",  "store_type",        "use_libuv",           "rank"};
+
+absl::Status SetConfPair(std::string_view who, std::string_view key, std::string_view value,
+                         RunOptions& options) {
+  const std::pair<std::string_view, Duration*> kDurations[] = {
+      {"join_timeout", &options.join_timeout},
+      // Static layout's name for the same.
+      {"timeout", &options.join_timeout},
+      {"last_call_timeout", &options.last_call_timeout},
+      {"lease", &options.lease}};
+  std::string full = Cat(who, " ", key);
+  std::vector<std::string_view> known(std::begin(kIdleConfKeys), std::end(kIdleConfKeys));
+  if (std::ranges::find(known, key) != known.end()) return absl::OkStatus();
+  known.push_back("is_host");
+  if (key == "is_host") {
+    absl::StatusOr<bool> truth = Truth(full, value);
+    if (!truth.ok()) return truth.status();
+    options.is_host = *truth;
+    return absl::OkStatus();
+  }
+  for (const auto& [name, target] : kDurations) {
+    known.push_back(name);
+    if (name != key) continue;
+    absl::StatusOr<Duration> seconds = Seconds(full, value);
+    if (!seconds.ok()) return seconds.status();
+    // Below this, heartbeats on a busy machine would come too late.
+    if (key == "lease" && *seconds < std::chrono::seconds(1)) {
+      return BadValue(full, value, "at least 1 second");
+    }
+    *target = *seconds;
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      Cat(who, ": unknown key \"", key, "\"; did you mean ", NearestName(key, known), "?"));
+}
+
+absl::Status SetConf(const Given& given, RunOptions& options) {
+  if (given.text.empty()) return absl::OkStatus();
+  for (std::string_view pair : Split(given.text, ',')) {
+    size_t equals = pair.find('=');
+    if (equals == std::string_view::npos || equals == 0) {
+      return BadValue(given.who, given.text, "KEY=VALUE,KEY=VALUE");
+    }
+    std::string_view key = Strip(pair.substr(0, equals));
+    std::string_view value = Strip(pair.substr(equals + 1));
+    if (absl::Status set = SetConfPair(given.who, key, value, options); !set.ok()) return set;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetPrefix(const Given& given, RunOptions& options) {
+  if (given.text == "auto") {
+    options.prefix = PrefixChoice::kAuto;
+  } else if (given.text == "always") {
+    options.prefix = PrefixChoice::kAlways;
+  } else if (given.text == "never") {
+    options.prefix = PrefixChoice::kNever;
+  } else {
+    return BadValue(given.who, given.text, "auto, always or never");
+  }
+  return absl::OkStatus();
+}
+
+// Assigns a StatusOr's value, or passes its status on.
+template <class Value, class Target>
+absl::Status Assign(absl::StatusOr<Value> value, Target& target) {
+  if (!value.ok()) return value.status();
+  target = *std::move(value);
+  return absl::OkStatus();
+}
+
+// Names of hosts and ids go into messages, paths and resolvers.
+absl::Status SetWord(const Given& given, std::string& target) {
+  if (given.text.find_first_of(" \t\r\n") != std::string::npos) {
+    return BadValue(given.who, given.text, "a name without blanks");
+  }
+  target = given.text;
+  return absl::OkStatus();
+}
+
+absl::Status SetRunId(const Given& given, RunOptions& options) {
+  // It names a folder below --log-dir.
+  if (given.text.find_first_of("/ \t\r\n") != std::string::npos || given.text == "." ||
+      given.text == ".." || given.text.size() > 200) {
+    return BadValue(given.who, given.text, "up to 200 characters without blanks and slashes");
+  }
+  options.run_id = given.text;
+  return absl::OkStatus();
+}
+
+absl::Status SetNodeRank(const Given& given, RunOptions& options) {
+  return Assign(WholeNumber(given.who, given.text, kAtLeast0), options.node_rank);
+}
+
+absl::Status SetMasterAddr(const Given& given, RunOptions& options) {
+  if (given.text.empty()) return absl::OkStatus();
+  options.master_addr_given = true;
+  return SetWord(given, options.master_addr);
+}
+
+absl::Status SetMasterPort(const Given& given, RunOptions& options) {
+  return Assign(PortNumber(given.who, given.text), options.master_port);
+}
+
+absl::Status SetEndpoint(const Given& given, RunOptions& options) {
+  if (given.text.empty()) return absl::OkStatus();
+  if (!ParseEndpoint(given.text, 0).has_value()) {
+    return BadValue(given.who, given.text, "HOST or HOST:PORT, an IPv6 address in brackets");
+  }
+  options.rdzv_endpoint = given.text;
+  return absl::OkStatus();
+}
+
+absl::Status SetIdle(const Given& given, RunOptions&) {
+  return Seconds(given.who, given.text).status();
+}
+
+absl::Status SetStartMethod(const Given& given, RunOptions&) {
+  constexpr std::array kMethods = {"spawn", "fork", "forkserver"};
+  if (std::ranges::find(kMethods, given.text) != kMethods.end()) return absl::OkStatus();
+  return BadValue(given.who, given.text, "spawn, fork or forkserver");
+}
+
+using Setter = absl::Status (*)(const Given&, RunOptions&);
+
+template <Duration RunOptions::*kField>
+absl::Status SetSeconds(const Given& given, RunOptions& options) {
+  return Assign(Seconds(given.who, given.text), options.*kField);
+}
+
+template <bool RunOptions::*kField>
+absl::Status SetTruth(const Given& given, RunOptions& options) {
+  return Assign(Truth(given.who, given.text), options.*kField);
+}
+
+template <std::string RunOptions::*kField>
+absl::Status SetText(const Given& given, RunOptions& options) {
+  options.*kField = given.text;
+  return absl::OkStatus();
+}
+
+template <std::string RunOptions::*kField>
+absl::Status SetName(const Given& given, RunOptions& options) {
+  return SetWord(given, options.*kField);
+}
+
+template <StreamSelection RunOptions::*kField>
+absl::Status SetSelection(const Given& given, RunOptions& options) {
+  return SetStreams(given, options.*kField);
+}
+
+absl::Status SetMaxRestarts(const Given& given, RunOptions& options) {
+  return Assign(WholeNumber(given.who, given.text, kAtLeast0), options.max_restarts);
+}
+
+constexpr std::pair<std::string_view, Setter> kSetters[] = {
+    {"standalone", SetTruth<&RunOptions::standalone>},
+    {"nnodes", SetNodes},
+    {"nproc-per-node", SetWorkers},
+    {"node-rank", SetNodeRank},
+    {"role", SetName<&RunOptions::role>},
+    {"master-addr", SetMasterAddr},
+    {"master-port", SetMasterPort},
+    {"rdzv-backend", SetBackend},
+    {"rdzv-endpoint", SetEndpoint},
+    {"rdzv-id", SetRunId},
+    {"rdzv-conf", SetConf},
+    {"local-addr", SetName<&RunOptions::local_addr>},
+    {"module", SetTruth<&RunOptions::is_module>},
+    {"no-python", SetTruth<&RunOptions::no_python>},
+    {"start-method", SetStartMethod},
+    {"max-restarts", SetMaxRestarts},
+    {"shutdown-timeout", SetSeconds<&RunOptions::shutdown_timeout>},
+    {"lost-peer-grace", SetSeconds<&RunOptions::lost_peer_grace>},
+    {"reconnect-timeout", SetSeconds<&RunOptions::reconnect_timeout>},
+    {"monitor-interval", SetIdle},
+    {"log-dir", SetText<&RunOptions::log_dir>},
+    {"redirects", SetSelection<&RunOptions::redirects>},
+    {"tee", SetSelection<&RunOptions::tee>},
+    {"prefix", SetPrefix},
+};
+
+absl::Status CheckTogether(const RunOptions& options) {
+  if (options.is_module && options.no_python) {
+    return absl::InvalidArgumentError(
+        "-m and --no-python exclude each other: a module can only be run by Python");
+  }
+  if (options.program.empty()) {
+    return absl::InvalidArgumentError(
+        "no program was named; usage: muster run [options] PROGRAM [arguments]");
+  }
+  if (options.program.front().empty()) {
+    return absl::InvalidArgumentError("the name of the program is empty");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<RunOptions> ParseRunOptions(std::span<const std::string> words,
+                                           const GetEnv& get_env) {
+  absl::StatusOr<CommandLine> line = ParseCommandLine(kFlags, words);
+  if (!line.ok()) return line.status();
+  RunOptions options;
+  options.wants_help = line->values.contains("help");
+  options.wants_version = line->values.contains("version");
+  if (options.wants_help || options.wants_version) return options;
+
+  GivenByName given = Collect(*line, get_env);
+  const char* timeout = get_env(env::kShutdownTimeout);
+  if (timeout != nullptr && *timeout != '\0' && !given.contains("shutdown-timeout")) {
+    given["shutdown-timeout"] = {env::kShutdownTimeout, timeout};
+  }
+  for (const auto& [name, set] : kSetters) {
+    auto it = given.find(name);
+    if (it == given.end()) continue;
+    if (absl::Status status = set(it->second, options); !status.ok()) return status;
+  }
+  options.program = std::move(line->rest);
+  if (absl::Status status = CheckTogether(options); !status.ok()) return status;
+  return options;
+}
+
+std::string RunHelp() {
+  return HelpPage(
+      "Starts a group of workers on one or several nodes, watches them, and starts them again\n"
+      "when one fails. Every option may also be set as PET_<NAME>, as with torchrun.\n\n"
+      "Usage: muster run [options] [--] PROGRAM [arguments of the program]\n",
+      kFlags);
+}
+
+}  // namespace muster::launcher

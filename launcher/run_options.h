@@ -1,0 +1,98 @@
+// What a person asked of `muster run`: the flags and PET_* variables as one value, checked one by
+// one but not yet against each other's meaning or the machine (launcher/launch_plan.h does that).
+// Values; no threads, no files.
+#ifndef MUSTER_LAUNCHER_RUN_OPTIONS_H_
+#define MUSTER_LAUNCHER_RUN_OPTIONS_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/instant.h"
+#include "launcher/command_line.h"
+#include "launcher/endpoint.h"
+
+namespace muster::launcher {
+
+// Static: ranks and the rendezvous are given by hand. Elastic: torchrun's c10d.
+enum class Backend { kStatic, kElastic };
+
+struct WorkerCount {
+  enum class Kind { kNumber, kCpu, kGpu, kAuto };
+  Kind kind = Kind::kNumber;
+  int number = 1;
+  friend bool operator==(const WorkerCount&, const WorkerCount&) = default;
+};
+
+// --redirects and --tee: 0 none, 1 stdout, 2 stderr, 3 both.
+struct StreamSelection {
+  int of_all = 0;
+  // Where this isn't empty, ranks that aren't in it have 0.
+  std::map<int, int> by_local_rank;
+
+  int Of(int local_rank) const {
+    if (by_local_rank.empty()) return of_all;
+    auto it = by_local_rank.find(local_rank);
+    return it == by_local_rank.end() ? 0 : it->second;
+  }
+  friend bool operator==(const StreamSelection&, const StreamSelection&) = default;
+};
+
+enum class PrefixChoice { kAuto, kAlways, kNever };
+
+struct RunOptions {
+  bool standalone = false;
+  int min_nodes = 1;
+  int max_nodes = 1;
+  WorkerCount workers;
+  std::optional<int> node_rank;
+  std::string master_addr = "127.0.0.1";
+  bool master_addr_given = false;
+  std::optional<uint16_t> master_port;
+  std::optional<Backend> backend;
+  // --rdzv-endpoint as it was written, since its default port depends on the backend.
+  std::string rdzv_endpoint;
+  std::string run_id;
+  // rdzv-conf is_host: whether this node hosts the rendezvous, whatever the addresses say.
+  std::optional<bool> is_host;
+  Duration join_timeout = std::chrono::seconds(600);
+  Duration last_call_timeout = std::chrono::seconds(30);
+  Duration lease = std::chrono::seconds(3);
+  Duration reconnect_timeout = std::chrono::seconds(60);
+  int max_restarts = 0;
+  std::string local_addr;
+  std::string role = "default";
+  bool is_module = false;
+  bool no_python = false;
+  std::string log_dir;
+  StreamSelection redirects;
+  StreamSelection tee;
+  Duration shutdown_timeout = std::chrono::seconds(30);
+  Duration lost_peer_grace{0};
+  PrefixChoice prefix = PrefixChoice::kAuto;
+  // The program or module, then its arguments, byte for byte.
+  std::vector<std::string> program;
+
+  bool wants_help = false;
+  bool wants_version = false;
+};
+
+// Looks up one environment variable; null if it isn't set.
+using GetEnv = std::function<const char*(const char*)>;
+
+// InvalidArgument: one sentence that names the flag (or variable), the value and what is allowed.
+// After `--help` or `--version` nothing else is checked.
+absl::StatusOr<RunOptions> ParseRunOptions(std::span<const std::string> words,
+                                           const GetEnv& get_env);
+
+// The page that `muster run --help` prints.
+std::string RunHelp();
+
+}  // namespace muster::launcher
+
+#endif  // MUSTER_LAUNCHER_RUN_OPTIONS_H_

@@ -1,0 +1,194 @@
+#include "launcher/run_options.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace muster::launcher {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Words = std::vector<std::string>;
+using Variables = std::map<std::string, std::string>;
+
+GetEnv Environment(const Variables& variables) {
+  return [&variables](const char* name) -> const char* {
+    auto it = variables.find(name);
+    return it == variables.end() ? nullptr : it->second.c_str();
+  };
+}
+
+RunOptions Parse(const Words& words, const Variables& variables = {}) {
+  absl::StatusOr<RunOptions> options = ParseRunOptions(words, Environment(variables));
+  EXPECT_TRUE(options.ok()) << options.status().message();
+  return options.value_or(RunOptions{});
+}
+
+std::string ErrorOf(const Words& words, const Variables& variables = {}) {
+  absl::StatusOr<RunOptions> options = ParseRunOptions(words, Environment(variables));
+  EXPECT_EQ(options.status().code(), absl::StatusCode::kInvalidArgument);
+  return std::string(options.status().message());
+}
+
+TEST(RunOptions, DefaultsAreTorchruns) {
+  RunOptions options = Parse({"train.py", "--lr", "1"});
+  EXPECT_FALSE(options.standalone);
+  EXPECT_EQ(options.min_nodes, 1);
+  EXPECT_EQ(options.max_nodes, 1);
+  EXPECT_EQ(options.workers, WorkerCount{});
+  EXPECT_EQ(options.node_rank, std::nullopt);
+  EXPECT_EQ(options.master_addr, "127.0.0.1");
+  EXPECT_EQ(options.master_port, std::nullopt);
+  EXPECT_EQ(options.backend, std::nullopt);
+  EXPECT_EQ(options.max_restarts, 0);
+  EXPECT_EQ(options.join_timeout, seconds(600));
+  EXPECT_EQ(options.last_call_timeout, seconds(30));
+  EXPECT_EQ(options.shutdown_timeout, seconds(30));
+  EXPECT_EQ(options.role, "default");
+  EXPECT_EQ(options.log_dir, "");
+  EXPECT_EQ(options.tee.Of(0), 0);
+  EXPECT_THAT(options.program, ElementsAre("train.py", "--lr", "1"));
+}
+
+TEST(RunOptions, TakesEveryFlag) {
+  RunOptions options = Parse({"--standalone",
+                              "--nnodes=2:4",
+                              "--nproc-per-node=auto",
+                              "--node-rank=3",
+                              "--master-addr=h",
+                              "--master-port=1234",
+                              "--rdzv-backend=c10d",
+                              "--rdzv-endpoint=h:1",
+                              "--rdzv-id=job",
+                              "--rdzv-conf=join_timeout=5, last_call_timeout=0.5,lease=2,is_host=0",
+                              "--local-addr=10.0.0.1",
+                              "--role=trainer",
+                              "-m",
+                              "--log-dir=d e",
+                              "-r",
+                              "0:1,2:3",
+                              "-t",
+                              "3",
+                              "--shutdown-timeout=1.5",
+                              "--lost-peer-grace=2",
+                              "--reconnect-timeout=7",
+                              "--monitor-interval=0.1",
+                              "--start-method=fork",
+                              "--max-restarts=3",
+                              "--prefix=never",
+                              "pkg.train"});
+  EXPECT_TRUE(options.standalone && options.is_module);
+  EXPECT_EQ(options.min_nodes, 2);
+  EXPECT_EQ(options.max_nodes, 4);
+  EXPECT_EQ(options.workers.kind, WorkerCount::Kind::kAuto);
+  EXPECT_EQ(options.node_rank, 3);
+  EXPECT_EQ(options.master_addr, "h");
+  EXPECT_EQ(options.master_port, 1234);
+  EXPECT_EQ(options.backend, Backend::kElastic);
+  EXPECT_EQ(options.rdzv_endpoint, "h:1");
+  EXPECT_EQ(options.run_id, "job");
+  EXPECT_EQ(options.join_timeout, seconds(5));
+  EXPECT_EQ(options.last_call_timeout, milliseconds(500));
+  EXPECT_EQ(options.lease, seconds(2));
+  EXPECT_EQ(options.is_host, false);
+  EXPECT_EQ(options.local_addr, "10.0.0.1");
+  EXPECT_EQ(options.role, "trainer");
+  EXPECT_EQ(options.log_dir, "d e");
+  EXPECT_EQ(options.redirects.Of(0), 1);
+  EXPECT_EQ(options.redirects.Of(1), 0);
+  EXPECT_EQ(options.redirects.Of(2), 3);
+  EXPECT_EQ(options.tee.Of(7), 3);
+  EXPECT_EQ(options.shutdown_timeout, milliseconds(1500));
+  EXPECT_EQ(options.lost_peer_grace, seconds(2));
+  EXPECT_EQ(options.reconnect_timeout, seconds(7));
+  EXPECT_EQ(options.max_restarts, 3);
+  EXPECT_EQ(options.prefix, PrefixChoice::kNever);
+}
+
+TEST(RunOptions, ReadsVariablesBelowTheCommandLine) {
+  Variables variables = {{"PET_NNODES", "2"},      {"PET_NPROC_PER_NODE", "4"},
+                         {"PET_STANDALONE", "0"},  {"PET_NO_PYTHON", "1"},
+                         {"PET_MAX_RESTARTS", ""}, {"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "9"},
+                         {"PET_HELP", "1"}};
+  RunOptions options = Parse({"--nproc-per-node=1", "p"}, variables);
+  EXPECT_EQ(options.max_nodes, 2);
+  EXPECT_EQ(options.workers.number, 1);
+  EXPECT_FALSE(options.standalone);
+  EXPECT_TRUE(options.no_python);
+  EXPECT_EQ(options.max_restarts, 0);
+  EXPECT_EQ(options.shutdown_timeout, seconds(9));
+  EXPECT_EQ(Parse({"--shutdown-timeout=1", "p"}, variables).shutdown_timeout, seconds(1));
+  EXPECT_THAT(ErrorOf({"p"}, {{"PET_NNODES", "x"}}), HasSubstr("PET_NNODES: \"x\""));
+}
+
+TEST(RunOptions, NamesFlagValueAndWhatIsAllowed) {
+  const struct {
+    std::string flag, value, allowed;
+  } kCases[] = {
+      {"--nnodes", "3:2", "1 <= MIN <= MAX"},
+      {"--nnodes", "0", "MIN:MAX"},
+      {"--nnodes", "0:2", "MIN:MAX"},
+      {"--nnodes", "abc", "MIN:MAX"},
+      {"--nnodes", "1:2:3", "MIN:MAX"},
+      {"--nnodes", "", "MIN:MAX"},
+      {"--nproc-per-node", "-1", "1 to 4096, cpu, gpu or auto"},
+      {"--nproc-per-node", "0", "1 to 4096"},
+      {"--nproc-per-node", "99999999999999999999", "1 to 4096"},
+      {"--nproc-per-node", "2x", "1 to 4096"},
+      {"--node-rank", "-1", "0 or more"},
+      {"--master-port", "0", "1 to 65535"},
+      {"--master-port", "65536", "1 to 65535"},
+      {"--master-port", "http", "1 to 65535"},
+      {"--master-addr", "a b", "without blanks"},
+      {"--rdzv-backend", "etcd", "static or c10d"},
+      {"--rdzv-endpoint", "h:99999", "HOST:PORT"},
+      {"--rdzv-id", "a/b", "without blanks and slashes"},
+      {"--rdzv-conf", "join_timeout", "KEY=VALUE"},
+      {"--rdzv-conf", "=1", "KEY=VALUE"},
+      {"--redirects", "4", "0 (none)"},
+      {"--redirects", "0:1,x", "RANK:V"},
+      {"--tee", "0:9", "RANK:V"},
+      {"--shutdown-timeout", "-1", "seconds, 0 or more"},
+      {"--shutdown-timeout", "inf", "seconds, 0 or more"},
+      {"--shutdown-timeout", "soon", "seconds, 0 or more"},
+      {"--monitor-interval", "x", "seconds"},
+      {"--max-restarts", "1.5", "0 or more"},
+      {"--start-method", "x", "spawn, fork or forkserver"},
+      {"--prefix", "maybe", "auto, always or never"},
+  };
+  for (const auto& c : kCases) {
+    EXPECT_THAT(ErrorOf({c.flag + "=" + c.value, "p"}),
+                AllOf(HasSubstr(c.flag + ": \"" + c.value + "\""), HasSubstr(c.allowed)))
+        << c.flag << "=" << c.value;
+  }
+}
+
+TEST(RunOptions, ChecksTheRendezvousConfiguration) {
+  EXPECT_THAT(ErrorOf({"--rdzv-conf=join_timout=5", "p"}),
+              HasSubstr("unknown key \"join_timout\"; did you mean join_timeout?"));
+  EXPECT_THAT(ErrorOf({"--rdzv-conf=join_timeout=x", "p"}),
+              HasSubstr("--rdzv-conf join_timeout: \"x\""));
+  EXPECT_THAT(ErrorOf({"--rdzv-conf=lease=0.1", "p"}), HasSubstr("at least 1 second"));
+  EXPECT_THAT(ErrorOf({"--rdzv-conf=is_host=maybe", "p"}), HasSubstr("1 or 0"));
+  EXPECT_EQ(Parse({"--rdzv-conf=read_timeout=60,use_libuv=1,timeout=9", "p"}).join_timeout,
+            seconds(9));
+}
+
+TEST(RunOptions, ChecksWhatExcludesEachOther) {
+  EXPECT_THAT(ErrorOf({"-m", "--no-python", "x"}), HasSubstr("-m and --no-python"));
+  EXPECT_THAT(ErrorOf({"--standalone"}), HasSubstr("no program was named"));
+  EXPECT_THAT(ErrorOf({""}), HasSubstr("is empty"));
+}
+
+TEST(RunOptions, HelpAndVersionNeedNothingElse) {
+  EXPECT_TRUE(Parse({"--help"}).wants_help);
+  EXPECT_TRUE(Parse({"--nnodes=x", "-h"}).wants_help);
+  EXPECT_TRUE(Parse({"--version"}).wants_version);
+  EXPECT_THAT(RunHelp(), AllOf(HasSubstr("--nproc-per-node"), HasSubstr("PET_<NAME>")));
+}
+
+}  // namespace
+}  // namespace muster::launcher

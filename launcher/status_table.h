@@ -1,0 +1,20 @@
+// Lays out what a rendezvous says of its jobs, for people. Pure.
+#ifndef MUSTER_LAUNCHER_STATUS_TABLE_H_
+#define MUSTER_LAUNCHER_STATUS_TABLE_H_
+
+#include <string>
+#include <vector>
+
+#include "proto/rendezvous.pb.h"
+
+namespace muster::launcher {
+
+// Columns are as wide as their widest cell and two blanks apart; the first row is the header.
+std::string Table(const std::vector<std::vector<std::string>>& rows);
+
+// One line for each job, one for each of its nodes below.
+std::string StatusPage(const proto::GetStatusReply& reply);
+
+}  // namespace muster::launcher
+
+#endif  // MUSTER_LAUNCHER_STATUS_TABLE_H_
