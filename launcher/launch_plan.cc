@@ -105,7 +105,10 @@ absl::Status PlanStatic(const RunOptions& options, LaunchPlan& plan) {
 }
 
 absl::Status PlanElastic(const RunOptions& options, LaunchPlan& plan) {
-  const std::string text = options.rdzv_endpoint.empty() ? "localhost" : options.rdzv_endpoint;
+  // Without a word about where to meet, one node needs no port that others know: two jobs on one
+  // machine must not find each other.
+  const std::string nowhere = options.max_nodes == 1 ? "localhost:0" : "localhost";
+  const std::string text = options.rdzv_endpoint.empty() ? nowhere : options.rdzv_endpoint;
   plan.endpoint = *ParseEndpoint(text, kElasticPort);
   if (plan.endpoint.host == "0.0.0.0" || plan.endpoint.host == "::") {
     return absl::InvalidArgumentError(Cat(

@@ -98,7 +98,7 @@ TEST(LaunchPlan, ElasticLayoutIsHostedByAddress) {
     EXPECT_EQ(plan.address, "");
     EXPECT_EQ(plan.node_rank, std::nullopt);
   }
-  EXPECT_EQ(Plan({"--rdzv-backend=c10d"}).endpoint, (Endpoint{"localhost", 29400}));
+  EXPECT_EQ(Plan({"--rdzv-backend=c10d", "--nnodes=2"}).endpoint, (Endpoint{"localhost", 29400}));
 }
 
 TEST(LaunchPlan, IsHostDecidesWhateverTheAddressesSay) {
@@ -109,9 +109,13 @@ TEST(LaunchPlan, IsHostDecidesWhateverTheAddressesSay) {
 }
 
 TEST(LaunchPlan, PortZeroIsForOneNode) {
-  LaunchPlan plan = Plan({"--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0"});
-  EXPECT_EQ(plan.hosting, Hosting::kAlways);
-  EXPECT_FALSE(plan.joins_if_port_is_taken);
+  for (const Words& words : {Words{"--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0"},
+                             Words{"--rdzv-backend=c10d"}}) {
+    LaunchPlan plan = Plan(words);
+    EXPECT_EQ(plan.endpoint, (Endpoint{"localhost", 0}));
+    EXPECT_EQ(plan.hosting, Hosting::kAlways);
+    EXPECT_FALSE(plan.joins_if_port_is_taken);
+  }
   EXPECT_THAT(ErrorOf({"--nnodes=2", "--rdzv-endpoint=localhost:0"}),
               HasSubstr("a port that all nodes know"));
 }

@@ -127,7 +127,7 @@ int Serve(const Settings& settings) {
   // Jobs aren't ended: their agents wait for a rendezvous that comes back.
   Say(Cat("rendezvous stopped by ", agent::SignalName(number)));
   (*server)->Shutdown();
-  return 128 + number;
+  return 0;
 }
 
 }  // namespace

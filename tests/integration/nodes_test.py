@@ -57,11 +57,40 @@ class Layouts(Cluster):
         self.assert_ends(status, 0)
         self.assertRegex(status.out, r"job +succeeded")
         daemon.signal(signal.SIGTERM)
-        self.assert_ends(daemon, 143)
+        self.assert_ends(daemon, 0)
 
     def test_status_without_a_rendezvous(self):
         status = self.run_to_end("status", "--rdzv-endpoint=127.0.0.1:%d" % self.port)
         self.assert_ends(status, 69, "127.0.0.1:%d" % self.port)
+
+
+class Daemon(Cluster):
+    """What `muster rendezvous` refuses."""
+
+    def test_an_exposed_address_without_authentication(self):
+        self.assert_ends(self.run_to_end("rendezvous", "--listen=0.0.0.0:0"), 64, "--insecure")
+        daemon = self.start("rendezvous", "--listen=:0", "--insecure")
+        daemon.wait_for_output("listens at")
+        daemon.signal(signal.SIGINT)
+        self.assert_ends(daemon, 0)
+
+    def test_a_busy_port(self):
+        first = self.start("rendezvous", "--listen=127.0.0.1:%d" % self.port)
+        first.wait_for_output("listens at")
+        second = self.run_to_end("rendezvous", "--listen=127.0.0.1:%d" % self.port)
+        self.assert_ends(second, 69, "port %d" % self.port, "process %d" % first.pid)
+        first.signal(signal.SIGTERM)
+        first.wait()
+
+    def test_bad_words(self):
+        for words, sentence in ((["--listen=h:x"], "--listen"), ([], "--listen"),
+                                (["--listen=127.0.0.1:0", "now"], '"now"'),
+                                (["--listen=127.0.0.1:0", "--lease=x"], "--lease"),
+                                (["--listen=127.0.0.1:0", "--state-dir=/proc/none"], "/proc/none"),
+                                (["--listen=192.0.2.1:0", "--insecure"], "192.0.2.1"),
+                                (["--listn=127.0.0.1:0"], "--listen")):
+            with self.subTest(words=words):
+                self.assert_ends(self.run_to_end("rendezvous", *words), 64, sentence)
 
 
 class Restarts(Cluster):
