@@ -8,7 +8,7 @@
 # Ends with one line, `multi_node: ok ...`; takes a few seconds and leaves nothing behind.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-muster=bazel-bin/launcher/muster
+muster=${MUSTER_BINARY:-bazel-bin/launcher/muster}
 if [ ! -x "$muster" ]; then
   bazel build //launcher:muster || exit 1
 fi
