@@ -94,6 +94,10 @@ absl::Status PlanStatic(const RunOptions& options, LaunchPlan& plan) {
   if (plan.endpoint.port == 0) {
     return absl::InvalidArgumentError("the static layout needs a port that all nodes know, not 0");
   }
+  if (options.max_nodes > 1 && !options.master_addr_given && options.rdzv_endpoint.empty()) {
+    plan.warning = Cat("--master-addr isn't given, so the nodes meet at ", plan.endpoint.ToString(),
+                       ", which only nodes on this machine can reach");
+  }
   plan.hosting = rank == 0 ? Hosting::kAlways : Hosting::kNever;
   plan.joins_if_port_is_taken = options.max_nodes > 1;
   // All that nodes know is one name and port, which may be any address of this machine. With one

@@ -77,6 +77,14 @@ TEST(LaunchPlan, StaticLayoutIsHostedByNodeRankZero) {
   EXPECT_EQ(guest.address, "");
 }
 
+TEST(LaunchPlan, WarnsOfAMeetingPlaceThatOtherMachinesCannotReach) {
+  EXPECT_THAT(Plan({"--nnodes=2"}).warning, HasSubstr("--master-addr isn't given"));
+  EXPECT_EQ(Plan({"--nnodes=2", "--master-addr=127.0.0.1"}).warning, "");
+  EXPECT_EQ(Plan({"--nnodes=2", "--node-rank=1", "--rdzv-endpoint=h"}).warning, "");
+  EXPECT_EQ(Plan({"--master-port=2000"}).warning, "");
+  EXPECT_EQ(Plan({}).warning, "");
+}
+
 TEST(LaunchPlan, StaticBackendTakesTheEndpoint) {
   LaunchPlan plan = Plan({"--nnodes=2", "--rdzv-backend=static", "--rdzv-endpoint=h:7"});
   EXPECT_EQ(plan.layout, Layout::kStatic);

@@ -243,6 +243,7 @@ int RunCommand(std::span<const std::string> words) {
     Say(problem->text);
     return problem->exit_code;
   }
+  if (!plan.warning.empty()) Say(plan.warning);
   return RunJob(*options, plan);
 }
 

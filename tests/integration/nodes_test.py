@@ -50,9 +50,14 @@ class Layouts(Cluster):
     def test_a_rendezvous_of_its_own(self):
         daemon = self.start("rendezvous", "--listen=127.0.0.1:%d" % self.port)
         daemon.wait_for_output("listens at")
+        watcher = self.start("status", "--watch", "--rdzv-endpoint=127.0.0.1:%d" % self.port)
+        watcher.wait_for_output("no jobs")
         nodes = [self.elastic(i, "--no-python", "sh", "-c", PLACE) for i in (1, 2)]
         for node in nodes:
             self.assert_ends(node, 0)
+        watcher.wait_for_output("succeeded")
+        watcher.signal(signal.SIGINT)
+        self.assertEqual(watcher.wait(), -signal.SIGINT)
         status = self.run_to_end("status", "--rdzv-endpoint=127.0.0.1:%d" % self.port)
         self.assert_ends(status, 0)
         self.assertRegex(status.out, r"job +succeeded")
