@@ -48,7 +48,8 @@ int CpusByAffinity() {
 // The tightest cpu.max from this process's cgroup up to the root (cgroup v2).
 std::optional<int> CpusByCgroup() {
   std::string path;
-  for (std::string_view line : Split(ReadText("/proc/self/cgroup"), '\n')) {
+  const std::string cgroups = ReadText("/proc/self/cgroup");
+  for (std::string_view line : Split(cgroups, '\n')) {
     if (line.starts_with("0::")) path = std::string(line.substr(3));
   }
   std::optional<int> tightest;

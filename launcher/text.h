@@ -27,6 +27,11 @@ std::string Cat(const Parts&... parts) {
 
 // At every `separator`; at least one part, empty ones included. The parts point into `text`.
 std::vector<std::string_view> Split(std::string_view text, char separator);
+// The parts would outlive a text that is only there for the call.
+template <class Temporary>
+requires std::same_as<Temporary, std::string> std::vector<std::string_view> Split(Temporary&& text,
+                                                                                  char separator)
+= delete;
 
 // Without blanks at both ends.
 std::string_view Strip(std::string_view text);
