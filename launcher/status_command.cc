@@ -1,9 +1,6 @@
 #include "launcher/status_command.h"
 
-#include <grpcpp/grpcpp.h>
-
 #include <chrono>
-#include <memory>
 #include <optional>
 
 #include "absl/status/status.h"
@@ -15,7 +12,7 @@
 #include "launcher/say.h"
 #include "launcher/status_table.h"
 #include "launcher/text.h"
-#include "proto/rendezvous.grpc.pb.h"
+#include "rendezvous/client/admin_client.h"
 
 namespace muster::launcher {
 namespace {
@@ -56,50 +53,31 @@ absl::StatusOr<Question> Read(const CommandLine& line) {
 }
 
 // Why the rendezvous gave no answer, and the exit code for it.
-int Fail(const Question& question, const grpc::Status& status) {
-  if (status.error_code() == grpc::StatusCode::NOT_FOUND) {
+int Fail(const Question& question, const absl::Status& status) {
+  if (absl::IsNotFound(status)) {
     Say(Cat("the rendezvous at ", question.endpoint.ToString(), " knows no job \"",
             question.run_id.value_or(""), "\""));
     return 1;
   }
-  bool is_silent = status.error_code() == grpc::StatusCode::UNAVAILABLE ||
-                   status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
   Say(Cat("no muster rendezvous answers at ", question.endpoint.ToString(), ": ",
-          is_silent ? "it can't be reached" : status.error_message(),
-          "; name another one with --rdzv-endpoint"));
+          std::string(status.message()), "; name another one with --rdzv-endpoint"));
   return kExitUnavailable;
 }
 
-int Watch(proto::Rendezvous::Stub& stub, const Question& question) {
-  proto::WatchRequest request;
-  if (question.run_id.has_value()) request.set_run_id(*question.run_id);
-  grpc::ClientContext context;
-  std::unique_ptr<grpc::ClientReader<proto::WatchEvent>> reader = stub.Watch(&context, request);
-  proto::WatchEvent event;
-  while (reader->Read(&event)) {
-    if (!Print(Cat(event.run_id(), ": ", event.text(), "\n"))) return 1;
-  }
-  grpc::Status status = reader->Finish();
-  return status.ok() ? 0 : Fail(question, status);
-}
-
 int Ask(const Question& question) {
-  grpc::ChannelArguments arguments;
-  // The rendezvous is in the cluster; a proxy for the web is not the way there.
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  arguments.SetMaxReceiveMessageSize(-1);
-  std::shared_ptr<grpc::Channel> channel = grpc::CreateCustomChannel(
-      question.endpoint.ToString(), grpc::InsecureChannelCredentials(), arguments);
-  std::unique_ptr<proto::Rendezvous::Stub> stub = proto::Rendezvous::NewStub(channel);
-  proto::GetStatusRequest request;
-  if (question.run_id.has_value()) request.set_run_id(*question.run_id);
-  proto::GetStatusReply reply;
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + kPatience);
-  grpc::Status status = stub->GetStatus(&context, request, &reply);
-  if (!status.ok()) return Fail(question, status);
-  if (!Print(StatusPage(reply))) return 1;
-  return question.watches ? Watch(*stub, question) : 0;
+  rendezvous::AdminClient client(question.endpoint.host, question.endpoint.port);
+  auto jobs = client.Jobs(question.run_id, kPatience);
+  if (!jobs.ok()) return Fail(question, jobs.status());
+  if (!Print(StatusPage(*jobs))) return 1;
+  if (!question.watches) return 0;
+  bool could_print = true;
+  absl::Status end = client.Watch(
+      question.run_id, [&could_print](const std::string& run_id, const std::string& text) {
+        could_print = Print(Cat(run_id, ": ", text, "\n"));
+        return could_print;
+      });
+  if (!end.ok()) return Fail(question, end);
+  return could_print ? 0 : 1;
 }
 
 }  // namespace

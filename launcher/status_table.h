@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "proto/rendezvous.pb.h"
+#include "rendezvous/client/admin_client.h"
 
 namespace muster::launcher {
 
@@ -13,7 +13,7 @@ namespace muster::launcher {
 std::string Table(const std::vector<std::vector<std::string>>& rows);
 
 // One line for each job, one for each of its nodes below.
-std::string StatusPage(const proto::GetStatusReply& reply);
+std::string StatusPage(const std::vector<rendezvous::JobReport>& jobs);
 
 }  // namespace muster::launcher
 

@@ -11,24 +11,25 @@ TEST(StatusTable, AlignsColumns) {
 }
 
 TEST(StatusTable, ShowsJobsAndTheirNodes) {
-  proto::GetStatusReply reply;
-  proto::JobStatus& job = *reply.add_jobs();
-  job.set_run_id("job");
-  job.set_state("running");
-  job.mutable_world()->set_round(3);
-  job.set_attempt(2);
-  job.set_restarts_charged(1);
-  job.set_max_restarts(3);
-  job.mutable_last_commit()->set_step(400);
-  proto::NodeStatus& node = *job.add_nodes();
-  node.set_node_name("n0");
-  node.set_address("10.0.0.1");
-  node.set_group_rank(0);
-  node.set_attached(true);
-  node.set_since_last_message_ns(1'260'000'000);
-  job.add_nodes()->set_node_name("n1");
+  rendezvous::JobReport job;
+  job.run_id = "job";
+  job.state = "running";
+  job.round = 3;
+  job.attempt = 2;
+  job.restarts_charged = 1;
+  job.max_restarts = 3;
+  job.committed_step = 400;
+  rendezvous::NodeReport node;
+  node.node_name = "n0";
+  node.address = "10.0.0.1";
+  node.group_rank = 0;
+  node.attached = true;
+  node.since_last_message = std::chrono::milliseconds(1260);
+  rendezvous::NodeReport waiting;
+  waiting.node_name = "n1";
+  job.nodes = {node, waiting};
 
-  EXPECT_EQ(StatusPage(reply),
+  EXPECT_EQ(StatusPage({job}),
             "JOB  STATE    ROUND  ATTEMPT  RESTARTS  NODES  COMMIT    RESULT\n"
             "job  running  3      2        1 of 3    2      step 400  -\n"
             "\n"
@@ -38,9 +39,7 @@ TEST(StatusTable, ShowsJobsAndTheirNodes) {
             "  n1              spare       away      0.0 s\n");
 }
 
-TEST(StatusTable, SaysWhenThereIsNothing) {
-  EXPECT_EQ(StatusPage(proto::GetStatusReply()), "no jobs\n");
-}
+TEST(StatusTable, SaysWhenThereIsNothing) { EXPECT_EQ(StatusPage({}), "no jobs\n"); }
 
 }  // namespace
 }  // namespace muster::launcher

@@ -88,6 +88,8 @@ proto::Attach AttachToProto(const Attach& attach) {
   out.set_candidate_port(attach.candidate_port);
   if (attach.running) *out.mutable_running() = RunningToProto(*attach.running);
   out.set_highest_round(attach.highest_round.value);
+  out.set_restarts_charged(attach.restarts_charged);
+  if (attach.last_commit) *out.mutable_last_commit() = ToProto(*attach.last_commit);
   return out;
 }
 
@@ -200,6 +202,9 @@ Attach ReadAttach(FieldReader& r, const proto::Attach& in) {
   out.candidate_port = r.Port(in.candidate_port(), "attach.candidate_port");
   if (in.has_running()) out.running = ReadRunning(r, in.running());
   out.highest_round = r.Round(in.highest_round(), "attach.highest_round");
+  out.restarts_charged = in.restarts_charged();
+  r.Need(out.restarts_charged >= 0, "attach.restarts_charged is negative");
+  if (in.has_last_commit()) out.last_commit = r.ReadCommit(in.last_commit());
   return out;
 }
 

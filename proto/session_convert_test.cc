@@ -49,6 +49,8 @@ Attach SomeAttach() {
   attach.candidate_port = 65535;
   attach.running = SomeRunning();
   attach.highest_round = RoundId(9);
+  attach.restarts_charged = 2;
+  attach.last_commit = kCommit;
   return attach;
 }
 
@@ -62,6 +64,7 @@ std::vector<AgentMessage> AgentMessages() {
   Attach bare = SomeAttach();
   bare.node_rank.reset();
   bare.running.reset();
+  bare.last_commit.reset();
   Attach half = SomeAttach();
   half.running->last_commit.reset();
   return {SomeAttach(),
@@ -98,6 +101,26 @@ std::vector<RendezvousMessage> RendezvousMessages() {
   for (auto code : {RefusalCode::kDisagrees, RefusalCode::kSuperseded, RefusalCode::kNotAuthorised})
     all.push_back(Refused{code, "no"});
   return all;
+}
+
+// A field that is added to one of these structs doesn't compile here until it is counted: set it in
+// the function above too, or the wire forgets it without a word.
+TEST(SessionConvert, EveryFieldIsSetInTheMessagesAbove) {
+  const Attach attach = SomeAttach();
+  [[maybe_unused]] const auto& [a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11] = attach;
+  const RunningWorld running = SomeRunning();
+  [[maybe_unused]] const auto& [r1, r2, r3, r4, r5, r6, r7, r8] = running;
+  const StartRound start = SomeStart();
+  [[maybe_unused]] const auto& [s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s11] = start;
+  const WorkerFailure failure = SomeFailure();
+  [[maybe_unused]] const auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12] = failure;
+  const Verdict verdict;
+  [[maybe_unused]] const auto& [v1, v2, v3, v4, v5] = verdict;
+  const JobTerms terms;
+  [[maybe_unused]] const auto& [t1, t2, t3, t4, t5, t6, t7, t8] = terms;
+  EXPECT_FALSE(attach == Attach{});
+  EXPECT_FALSE(attach.last_commit == Attach{}.last_commit);
+  EXPECT_FALSE(start.resume == StartRound{}.resume);
 }
 
 TEST(SessionConvert, EveryAgentMessageComesBackAsItWas) {

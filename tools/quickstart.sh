@@ -47,6 +47,8 @@ value() { # NAME=... out of a result line
 }
 result() { grep -a 'fashion_mnist: accuracy=' "$work/$1.log" | tail -n 1 || true; }
 
+touch "$work/undisturbed.log" "$work/disturbed.log"
+
 say "training with two workers, undisturbed"
 (train undisturbed) >"$work/undisturbed.log" 2>&1 &
 job=$!

@@ -1,0 +1,69 @@
+// Asks a rendezvous about its jobs, for `muster status`: the wire stays in here. Blocks;
+// thread-safe.
+#ifndef MUSTER_RENDEZVOUS_CLIENT_ADMIN_CLIENT_H_
+#define MUSTER_RENDEZVOUS_CLIENT_ADMIN_CLIENT_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/instant.h"
+
+namespace muster::rendezvous {
+
+struct NodeReport {
+  std::string node_name;
+  std::string address;
+  // None for spares and for nodes that wait.
+  std::optional<int> group_rank;
+  // Whether the agent's stream is open.
+  bool attached = false;
+  Duration since_last_message{0};
+};
+
+struct JobReport {
+  std::string run_id;
+  // "gathering", "closing", "running", "stopping", "recovering", "succeeded" or "failed".
+  std::string state;
+  uint64_t round = 0;
+  int attempt = 0;
+  int restarts_charged = 0;
+  int max_restarts = 0;
+  std::optional<int64_t> committed_step;
+  // Once the job has ended.
+  std::optional<int> exit_code;
+  std::vector<NodeReport> nodes;
+};
+
+class AdminClient {
+ public:
+  // Nothing is sent yet.
+  AdminClient(std::string host, uint16_t port);
+  ~AdminClient();
+  AdminClient(const AdminClient&) = delete;
+  AdminClient& operator=(const AdminClient&) = delete;
+
+  // The jobs of the rendezvous, or the one of `run_id`. NotFound: it knows no such job. Unavailable
+  // and the other codes of grpc_rendezvous_client.h: no muster rendezvous answered within
+  // `patience`.
+  absl::StatusOr<std::vector<JobReport>> Jobs(const std::optional<std::string>& run_id,
+                                              Duration patience);
+
+  // Calls `on_event` with the job's run id and one line for every change of state, until the
+  // rendezvous ends (OK) or `on_event` says false (OK).
+  using EventCallback = std::function<bool(const std::string& run_id, const std::string& text)>;
+  absl::Status Watch(const std::optional<std::string>& run_id, const EventCallback& on_event);
+
+ private:
+  class Wire;
+  std::unique_ptr<Wire> wire_;
+};
+
+}  // namespace muster::rendezvous
+
+#endif  // MUSTER_RENDEZVOUS_CLIENT_ADMIN_CLIENT_H_
