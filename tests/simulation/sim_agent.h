@@ -1,6 +1,6 @@
 // One life of an agent on one machine: the real AgentMachine, with a small shell around it and a
-// model of its guardian and workers. It can be killed, frozen and cut from power. Owned by SimWorld;
-// one thread.
+// model of its guardian and workers. It can be killed, frozen and cut from power. Owned by
+// SimWorld; one thread.
 #ifndef MUSTER_TESTS_SIMULATION_SIM_AGENT_H_
 #define MUSTER_TESTS_SIMULATION_SIM_AGENT_H_
 
@@ -51,7 +51,9 @@ class SimAgent {
   // The last JobEnded it was told.
   const std::optional<Verdict>& told_verdict() const { return told_verdict_; }
   // What it knew when it sent its Attach with this candidate port.
-  const Knowledge& KnowledgeAt(uint16_t candidate_port) const { return attached_with_[candidate_port]; }
+  const Knowledge& KnowledgeAt(uint16_t candidate_port) const {
+    return attached_with_[candidate_port];
+  }
 
   // From the network; those about a stream that was dropped are ignored.
   void Connected(StreamIndex stream);

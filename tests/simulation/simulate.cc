@@ -84,17 +84,16 @@ int RunMany(const Options& options) {
       std::printf("seed %llu: %s\n", static_cast<unsigned long long>(seed), result.broken.c_str());
     }
   }
-  double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   std::printf(
       "medians per seed: kills %d, partitions %d, stalls %d, rendezvous restarts %d, rounds %d; "
       "frozen agents %d\n",
       Median(kills), Median(partitions), Median(stalls), Median(restarts), Median(rounds),
       Median(freezes));
-  std::printf("%d jobs succeeded; %lld events, %.1f s\n", succeeded,
-              static_cast<long long>(events), seconds);
-  std::printf("%llu seeds, %d broken invariants\n",
-              static_cast<unsigned long long>(options.seeds), broken);
+  std::printf("%d jobs succeeded; %lld events, %.1f s\n", succeeded, static_cast<long long>(events),
+              seconds);
+  std::printf("%llu seeds, %d broken invariants\n", static_cast<unsigned long long>(options.seeds),
+              broken);
   return broken == 0 ? 0 : 1;
 }
 
