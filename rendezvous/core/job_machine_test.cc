@@ -336,7 +336,7 @@ TEST(JobMachine, ACheckpointThatALaterRoundKnewIsNotTakenBack) {
   JobStory story({.min = 1, .max = 1});
   story.Attach("a");
   // The rendezvous came back empty, formed a round without knowing, and then b tells.
-  story.Attach("b", {.highest_round = 4, .last_commit_step = 30});
+  story.Attach("b", {.last_commit_step = 30, .highest_round = 4});
   story.Send("a", CommitDone{story.world("a"), {10, "/c/10"}});
   EXPECT_EQ(Last<CommitNoted>(story, "a")->commit.step, 30);
 }

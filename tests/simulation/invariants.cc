@@ -305,8 +305,10 @@ void Invariants::CheckWakeup(const char* who, Instant now, Instant next) {
 }
 
 bool Invariants::AnyoneIsAttached() const {
-  return std::any_of(sessions_.begin(), sessions_.end(),
-                     [](const auto& entry) { return entry.second.is_attached; });
+  return std::any_of(sessions_.begin(), sessions_.end(), [](const auto& entry) {
+    const Session& session = entry.second;
+    return session.is_open && session.is_attached && !session.is_refused;
+  });
 }
 
 bool Invariants::RunsWell() const {
