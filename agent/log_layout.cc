@@ -1,5 +1,8 @@
 #include "agent/log_layout.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
@@ -7,6 +10,8 @@
 #include <filesystem>
 #include <system_error>
 #include <utility>
+
+#include "base/entropy.h"
 
 namespace muster::agent {
 namespace {
@@ -66,16 +71,20 @@ absl::StatusOr<LogLayout> LogLayout::Make(const Options& options) {
     layout.kept_folder_ = *std::move(folder);
     return layout;
   }
-  absl::StatusOr<std::string> folder =
-      NewFolder("the temporary folder", TemporaryFolder() + "/muster_");
-  if (!folder.ok()) return folder.status();
-  layout.private_folder_ = *std::move(folder);
+  std::string temporary = TemporaryFolder();
+  if (access(temporary.c_str(), W_OK | X_OK) != 0) {
+    return CannotWrite("the temporary folder", temporary, errno);
+  }
+  // Made by MakeAttempt(), when whoever removes it after a SIGKILL of this process knows its name.
+  layout.private_folder_ = temporary + "/muster_" + base::FreshId<Incarnation>().ToHex();
   return layout;
 }
 
 void LogLayout::MakeAttempt(int attempt, int worker_count) const {
   const std::string& base = kept_folder_.empty() ? private_folder_ : kept_folder_;
   if (base.empty()) return;
+  // Error files may hold what others must not read.
+  if (!private_folder_.empty()) mkdir(private_folder_.c_str(), 0700);
   for (int i = 0; i < worker_count; ++i) {
     std::error_code ignored;
     fs::create_directories(OfWorker(base, attempt, LocalRank(i)), ignored);

@@ -24,8 +24,8 @@ class LogLayout {
     bool needs_files = false;
   };
 
-  // Makes the folders. FailedPrecondition: one can't be made or written; the message names it and
-  // what to do.
+  // Makes the kept folder and names the private one, which MakeAttempt() makes. FailedPrecondition:
+  // one can't be made or written; the message names it and what to do.
   static absl::StatusOr<LogLayout> Make(const Options& options);
 
   // Where logs stay; empty if nowhere.

@@ -30,6 +30,7 @@ constexpr char kLoopback[] = "127.0.0.1";
 constexpr int kListenTries = 40;
 constexpr milliseconds kListenPause{50};
 constexpr milliseconds kResolvePause{250};
+constexpr milliseconds kQuickLook{250};
 
 class Finder {
  public:
@@ -64,7 +65,15 @@ class Finder {
     if (plan_.hosting == Hosting::kAlways) return Host();
     std::optional<MeetingFailure> failure = ResolveEndpoint();
     if (failure.has_value()) return *failure;
-    return std::ranges::any_of(resolved_, IsOwnAddress) ? Host() : Join();
+    if (std::ranges::any_of(resolved_, IsOwnAddress)) return Host();
+    // A name that stands for nobody who will serve is the commonest reason to wait in vain.
+    if (Probe(plan_.endpoint.host, plan_.endpoint.port, kQuickLook).answer !=
+        ProbeAnswer::kMuster) {
+      options_.say(Cat("no rendezvous answers at ", plan_.endpoint.ToString(),
+                       " yet: ", ListOf(resolved_), " is no address of this node (",
+                       ListOf(OutwardAddresses()), "), so the node that has it must do so"));
+    }
+    return Join();
   }
 
   // Fills resolved_. A name that isn't known yet is tried again.

@@ -93,6 +93,8 @@ TEST_F(MeetingPlaceTest, AnotherAddressIsJoined) {
   EXPECT_EQ(place.server, nullptr);
   EXPECT_EQ(place.address, "10.0.0.9");
   EXPECT_EQ(place.name, "192.0.2.1:29400");
+  ASSERT_EQ(said_.size(), 1u);
+  EXPECT_THAT(said_[0], HasSubstr("192.0.2.1 is no address of this node"));
 }
 
 TEST_F(MeetingPlaceTest, ARendezvousThatHasThePortIsJoined) {

@@ -91,36 +91,11 @@ std::vector<std::string> Environment() {
   return environment;
 }
 
-bool WantsFiles(const RunOptions& options, int worker_count) {
-  for (int i = 0; i < worker_count; ++i) {
-    if (options.redirects.Of(i) != 0 || options.tee.Of(i) != 0) return true;
-  }
-  return false;
-}
-
-// Where log files go: an absolute path, since the workers' folder isn't ours to change but
-// somebody may. Empty: nowhere. Returns what is wrong instead where it can't be written.
-std::variant<std::string, Problem> ChooseLogFolder(const RunOptions& options, int worker_count) {
-  // torchrun's way to say "no files".
-  if (options.log_dir == "/dev/null") return std::string();
-  if (!options.log_dir.empty()) {
-    if (std::optional<std::string> wrong = CheckLogFolder(options.log_dir)) {
-      return Problem{kExitUsage, *wrong};
-    }
-    std::error_code error;
-    std::filesystem::path folder = std::filesystem::absolute(options.log_dir, error);
-    return error ? options.log_dir : folder.string();
-  }
-  if (!WantsFiles(options, worker_count)) return std::string();
-  // As torchrun: who asks for files without saying where finds them in the temporary folder.
-  const char* base = std::getenv("TMPDIR");
-  std::string folder = Cat(base != nullptr && *base != '\0' ? base : "/tmp", "/muster_XXXXXX");
-  if (mkdtemp(folder.data()) == nullptr) {
-    return Problem{kExitUsage, Cat("no folder for log files can be made at ", folder, ": ",
-                                   std::strerror(errno), "; name one with --log-dir")};
-  }
-  Say(Cat("log files are kept in ", folder, " (--log-dir names another folder)"));
-  return folder;
+// "/dev/null" is torchrun's way to say "no files".
+std::optional<Problem> CheckLogs(const RunOptions& options) {
+  if (options.log_dir.empty() || options.log_dir == "/dev/null") return std::nullopt;
+  std::optional<std::string> wrong = CheckLogFolder(options.log_dir);
+  return wrong.has_value() ? std::optional(Problem{kExitUsage, *wrong}) : std::nullopt;
 }
 
 // How a user calls what runs: the script or module, not Python.
@@ -150,6 +125,7 @@ AgentSettings Settings(const RunOptions& options, const LaunchPlan& plan,
   settings.environment = Environment();
   settings.role = options.role;
   settings.program = ProgramName(options);
+  settings.log_dir = options.log_dir;
   settings.streams.resize(static_cast<size_t>(plan.worker_count));
   for (int i = 0; i < plan.worker_count; ++i) {
     agent::StreamChoice& choice = settings.streams[static_cast<size_t>(i)];
@@ -196,9 +172,8 @@ std::unique_ptr<Agent> MakeAgent(AgentSettings settings, const Endpoint& connect
   return std::make_unique<Agent>(std::move(settings), std::move(parts));
 }
 
-// What is checked before anything is started. Fills `plan` and `log_folder`.
-std::optional<Problem> Prepare(const RunOptions& options, LaunchPlan& plan,
-                               std::string& log_folder) {
+// What is checked before anything is started. Fills `plan`.
+std::optional<Problem> Prepare(const RunOptions& options, LaunchPlan& plan) {
   MachineFacts facts = LookUpMachine(options.workers.kind != WorkerCount::Kind::kNumber);
   absl::StatusOr<LaunchPlan> made = MakeLaunchPlan(options, facts);
   if (!made.ok()) return Problem{kExitUsage, std::string(made.status().message())};
@@ -207,14 +182,10 @@ std::optional<Problem> Prepare(const RunOptions& options, LaunchPlan& plan,
       CheckProgram({.argv = plan.argv,
                     .is_script = !options.no_python && !options.is_module,
                     .search_path = std::getenv("PATH")});
-  if (problem.has_value()) return problem;
-  std::variant<std::string, Problem> folder = ChooseLogFolder(options, plan.worker_count);
-  if (auto* wrong = std::get_if<Problem>(&folder)) return *std::move(wrong);
-  log_folder = std::get<std::string>(std::move(folder));
-  return std::nullopt;
+  return problem.has_value() ? problem : CheckLogs(options);
 }
 
-int RunJob(const RunOptions& options, const LaunchPlan& plan, std::string log_folder) {
+int RunJob(const RunOptions& options, const LaunchPlan& plan) {
   // First of all: forking beside gRPC's threads is unsafe, and what workers inherit is fixed here.
   agent::GuardianLink guardian = agent::StartGuardian();
   if (guardian.pid < 0) {
@@ -236,9 +207,8 @@ int RunJob(const RunOptions& options, const LaunchPlan& plan, std::string log_fo
     return failure->exit_code;
   }
   auto& place = std::get<MeetingPlace>(found);
-  AgentSettings settings = Settings(options, plan, place);
-  settings.log_dir = std::move(log_folder);
-  std::unique_ptr<Agent> agent = MakeAgent(std::move(settings), place.connect_to, guardian);
+  std::unique_ptr<Agent> agent =
+      MakeAgent(Settings(options, plan, place), place.connect_to, guardian);
   target.SetParts(agent.get(), place.server.get());
   Verdict verdict = agent->Run();
   target.AgentIsDone();
@@ -269,12 +239,11 @@ int RunCommand(std::span<const std::string> words) {
   if (options->wants_version) return Print(Cat("muster ", kVersion, "\n")) ? 0 : 1;
   SetUpLog(LogVolume::kWarnings);
   LaunchPlan plan;
-  std::string log_folder;
-  if (std::optional<Problem> problem = Prepare(*options, plan, log_folder)) {
+  if (std::optional<Problem> problem = Prepare(*options, plan)) {
     Say(problem->text);
     return problem->exit_code;
   }
-  return RunJob(*options, plan, std::move(log_folder));
+  return RunJob(*options, plan);
 }
 
 }  // namespace muster::launcher

@@ -6,8 +6,7 @@
 #include <variant>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
+#include "proto/field_reader.h"
 
 namespace muster {
 namespace {
@@ -117,77 +116,7 @@ void SetWorldAndCommit(Proto* out, const Struct& in) {
 
 // ---- protobuf -> structs -------------------------------------------------------------------
 
-// Reads fields and keeps the first thing that is wrong. What is returned after a mistake is a
-// default, which nobody gets to see.
-class Reader {
- public:
-  absl::Status status() const {
-    return problem_.empty() ? absl::OkStatus() : absl::InvalidArgumentError(problem_);
-  }
-  void Need(bool holds, absl::string_view what) {
-    if (!holds && problem_.empty()) problem_ = absl::StrCat("malformed message: ", what);
-  }
-
-  std::string Text(const std::string& text, size_t most, absl::string_view field) {
-    Need(text.size() <= most, absl::StrCat(field, " is longer than ", most, " bytes"));
-    return text.size() <= most ? text : "";
-  }
-  int Count(int64_t value, int64_t least, absl::string_view field) {
-    Need(value >= least && value <= kMaxCount, absl::StrCat(field, " is out of range: ", value));
-    return static_cast<int>(std::clamp<int64_t>(value, least, kMaxCount));
-  }
-  uint16_t Port(uint32_t value, absl::string_view field) {
-    Need(value <= 65535, absl::StrCat(field, " is out of range: ", value));
-    return static_cast<uint16_t>(value);
-  }
-  Duration Span(int64_t ns, absl::string_view field) {
-    Need(ns >= 0 && Duration(ns) <= kMaxDuration, absl::StrCat(field, " is out of range: ", ns));
-    return std::clamp(Duration(ns), Duration(0), kMaxDuration);
-  }
-  RoundId Round(uint64_t value, absl::string_view field) {
-    Need(value <= kMaxRound, absl::StrCat(field, " is out of range: ", value));
-    return RoundId(std::min(value, kMaxRound));
-  }
-  // Empty stands for "none".
-  template <class Id>
-  Id OptionalId(const std::string& bytes, absl::string_view field) {
-    Id id;
-    Need(bytes.empty() || bytes.size() == id.bytes.size(),
-         absl::StrCat(field, " has ", bytes.size(), " bytes instead of ", id.bytes.size()));
-    if (bytes.size() == id.bytes.size()) std::copy(bytes.begin(), bytes.end(), id.bytes.begin());
-    return id;
-  }
-  template <class Id>
-  Id RequiredId(const std::string& bytes, absl::string_view field) {
-    Id id = OptionalId<Id>(bytes, field);
-    Need(!id.IsNone(), absl::StrCat(field, " is missing"));
-    return id;
-  }
-
-  World ReadWorld(const proto::World& in) {
-    return {Round(in.round(), "world.round"), OptionalId<WorldId>(in.id(), "world.id")};
-  }
-  // The world that a message is about.
-  template <class Message>
-  World WorldOf(const Message& message) {
-    Need(message.has_world(), "world is missing");
-    return ReadWorld(message.world());
-  }
-  muster::Commit ReadCommit(const proto::Commit& in) {
-    Need(in.step() >= 0, "commit.step is negative");
-    return {in.step(), Text(in.directory(), kMaxPath, "commit.directory")};
-  }
-  template <class Message>
-  muster::Commit CommitOf(const Message& message) {
-    Need(message.has_commit(), "commit is missing");
-    return ReadCommit(message.commit());
-  }
-
- private:
-  std::string problem_;
-};
-
-JobTerms ReadTerms(Reader& r, const proto::JobTerms& in) {
+JobTerms ReadTerms(FieldReader& r, const proto::JobTerms& in) {
   r.Need(!in.run_id().empty(), "terms.run_id is empty");
   JobTerms out;
   out.run_id = r.Text(in.run_id(), kMaxName, "terms.run_id");
@@ -202,7 +131,7 @@ JobTerms ReadTerms(Reader& r, const proto::JobTerms& in) {
   return out;
 }
 
-WorkerFailure ReadFailure(Reader& r, const proto::WorkerFailure& in) {
+WorkerFailure ReadFailure(FieldReader& r, const proto::WorkerFailure& in) {
   r.Need(in.has_exit(), "failure.exit is missing");
   r.Need(in.exit().code() >= 0 && in.exit().code() <= 255, "failure.exit.code is out of range");
   r.Need(in.exit().signal() >= 0 && in.exit().signal() <= 127,
@@ -223,7 +152,7 @@ WorkerFailure ReadFailure(Reader& r, const proto::WorkerFailure& in) {
   return out;
 }
 
-Verdict ReadVerdict(Reader& r, const proto::Verdict& in) {
+Verdict ReadVerdict(FieldReader& r, const proto::Verdict& in) {
   r.Need(in.exit_code() >= 0 && in.exit_code() <= 255, "verdict.exit_code is out of range");
   r.Need(in.failures_size() <= static_cast<int>(kMaxFailures), "verdict has too many failures");
   Verdict out;
@@ -238,7 +167,7 @@ Verdict ReadVerdict(Reader& r, const proto::Verdict& in) {
 
 // The four numbers of a node's place in a world.
 template <class Struct, class Proto>
-void ReadPlace(Reader& r, const Proto& in, Struct* out) {
+void ReadPlace(FieldReader& r, const Proto& in, Struct* out) {
   out->group_world_size = r.Count(in.group_world_size(), 1, "group_world_size");
   out->world_size = r.Count(in.world_size(), 1, "world_size");
   out->group_rank = GroupRank(r.Count(in.group_rank(), 0, "group_rank"));
@@ -249,7 +178,7 @@ void ReadPlace(Reader& r, const Proto& in, Struct* out) {
   r.Need(out->restarts_charged >= 0, "restarts_charged is negative");
 }
 
-RunningWorld ReadRunning(Reader& r, const proto::RunningWorld& in) {
+RunningWorld ReadRunning(FieldReader& r, const proto::RunningWorld& in) {
   RunningWorld out;
   out.world = r.WorldOf(in);
   r.Need(!out.world.id.IsNone() && out.world.round.value > 0, "running.world names no world");
@@ -259,7 +188,7 @@ RunningWorld ReadRunning(Reader& r, const proto::RunningWorld& in) {
   return out;
 }
 
-Attach ReadAttach(Reader& r, const proto::Attach& in) {
+Attach ReadAttach(FieldReader& r, const proto::Attach& in) {
   r.Need(in.has_terms(), "attach.terms is missing");
   Attach out;
   out.incarnation = r.RequiredId<Incarnation>(in.incarnation(), "attach.incarnation");
@@ -274,7 +203,7 @@ Attach ReadAttach(Reader& r, const proto::Attach& in) {
   return out;
 }
 
-StartRound ReadStart(Reader& r, const proto::StartRound& in) {
+StartRound ReadStart(FieldReader& r, const proto::StartRound& in) {
   StartRound out;
   out.world = r.WorldOf(in);
   out.key = r.RequiredId<RoundKey>(in.key(), "start_round.key");
@@ -287,7 +216,7 @@ StartRound ReadStart(Reader& r, const proto::StartRound& in) {
   return out;
 }
 
-StopRound ReadStop(Reader& r, const proto::StopRound& in) {
+StopRound ReadStop(FieldReader& r, const proto::StopRound& in) {
   r.Need(
       in.cause() >= proto::StopRound::WORKER_FAILED && in.cause() <= proto::StopRound::SUPERSEDED,
       "stop_round.cause is unknown");
@@ -299,29 +228,29 @@ StopRound ReadStop(Reader& r, const proto::StopRound& in) {
   return out;
 }
 
-Refused ReadRefused(Reader& r, const proto::Refused& in) {
+Refused ReadRefused(FieldReader& r, const proto::Refused& in) {
   r.Need(in.code() >= proto::Refused::DISAGREES && in.code() <= proto::Refused::NOT_AUTHORISED,
          "refused.code is unknown");
   return {static_cast<RefusalCode>(in.code()), r.Text(in.message(), kMaxText, "refused.message")};
 }
 
-WorkerFailed ReadWorkerFailed(Reader& r, const proto::WorkerFailed& in) {
+WorkerFailed ReadWorkerFailed(FieldReader& r, const proto::WorkerFailed& in) {
   r.Need(in.has_failure(), "failure is missing");
   return {r.WorldOf(in), ReadFailure(r, in.failure())};
 }
 
-Attached ReadAttached(Reader& r, const proto::Attached& in) {
+Attached ReadAttached(FieldReader& r, const proto::Attached& in) {
   r.Need(in.lease_ns() > 0, "attached.lease_ns is missing");
   return {r.Span(in.lease_ns(), "attached.lease_ns"),
           r.Span(in.reconnect_timeout_ns(), "attached.reconnect_timeout_ns")};
 }
 
-JobEnded ReadJobEnded(Reader& r, const proto::JobEnded& in) {
+JobEnded ReadJobEnded(FieldReader& r, const proto::JobEnded& in) {
   r.Need(in.has_verdict(), "verdict is missing");
   return {ReadVerdict(r, in.verdict())};
 }
 
-AgentMessage ReadAgentMessage(Reader& r, const proto::AgentMessage& in) {
+AgentMessage ReadAgentMessage(FieldReader& r, const proto::AgentMessage& in) {
   switch (in.message_case()) {
     case proto::AgentMessage::kAttach:
       return ReadAttach(r, in.attach());
@@ -351,7 +280,7 @@ AgentMessage ReadAgentMessage(Reader& r, const proto::AgentMessage& in) {
   return Heartbeat{};
 }
 
-RendezvousMessage ReadRendezvousMessage(Reader& r, const proto::RendezvousMessage& in) {
+RendezvousMessage ReadRendezvousMessage(FieldReader& r, const proto::RendezvousMessage& in) {
   switch (in.message_case()) {
     case proto::RendezvousMessage::kAttached:
       return ReadAttached(r, in.attached());
@@ -486,21 +415,21 @@ proto::RendezvousMessage ToProto(const RendezvousMessage& message) {
 }
 
 absl::StatusOr<AgentMessage> FromProto(const proto::AgentMessage& message) {
-  Reader reader;
+  FieldReader reader;
   AgentMessage out = ReadAgentMessage(reader, message);
   if (absl::Status status = reader.status(); !status.ok()) return status;
   return out;
 }
 
 absl::StatusOr<RendezvousMessage> FromProto(const proto::RendezvousMessage& message) {
-  Reader reader;
+  FieldReader reader;
   RendezvousMessage out = ReadRendezvousMessage(reader, message);
   if (absl::Status status = reader.status(); !status.ok()) return status;
   return out;
 }
 
 absl::StatusOr<RoundScope> FromProto(const proto::RoundScope& scope) {
-  Reader reader;
+  FieldReader reader;
   reader.Need(!scope.run_id().empty(), "scope.run_id is empty");
   RoundScope out{reader.Text(scope.run_id(), kMaxName, "scope.run_id"),
                  reader.RequiredId<Incarnation>(scope.incarnation(), "scope.incarnation"),

@@ -34,7 +34,9 @@ LAYERS = {
     "worker_sdk/collectives": ["base", "worker_sdk/context"],
     "worker_sdk/ddp": ["base", "worker_sdk/context", "worker_sdk/collectives"],
     "worker_sdk/data": ["base", "worker_sdk/context"],
-    "worker_sdk/checkpoint": ["base", "worker_sdk/context", "worker_sdk/collectives", "worker_sdk/ddp"],
+    # A checkpoint holds the sampler's position.
+    "worker_sdk/checkpoint": ["base", "worker_sdk/context", "worker_sdk/collectives", "worker_sdk/ddp",
+                              "worker_sdk/data"],
     "worker_sdk/elastic": ["base", "worker_sdk/context", "worker_sdk/collectives", "worker_sdk/ddp",
                            "worker_sdk/checkpoint", "worker_sdk/data"],
     "worker_sdk": ["base", "worker_sdk/context", "worker_sdk/collectives", "worker_sdk/ddp",

@@ -10,6 +10,8 @@ namespace muster::agent::guardian {
 namespace {
 
 [[noreturn]] void ServeAsInit(pid_t program, const sigset_t& signals) {
+  // Ignored, it would take the program's end away from us.
+  signal(SIGCHLD, SIG_DFL);
   while (true) {
     int status = 0;
     pid_t pid = waitpid(-1, &status, WNOHANG);
@@ -17,10 +19,10 @@ namespace {
     if (pid == program) _exit(WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
     if (pid > 0) continue;
     siginfo_t info{};
-    int signal = sigwaitinfo(&signals, &info);
+    int number = sigwaitinfo(&signals, &info);
     // What the terminal sends goes to the program's group already.
-    bool is_ours = signal == SIGCHLD || signal == SIGTTIN || signal == SIGTTOU;
-    if (signal > 0 && !is_ours) kill(program, signal);
+    bool is_ours = number == SIGCHLD || number == SIGTTIN || number == SIGTTOU;
+    if (number > 0 && !is_ours) kill(program, number);
   }
 }
 

@@ -12,6 +12,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <fstream>
 #include <memory>
 #include <random>
 #include <string>
@@ -158,6 +159,18 @@ TEST(GuardianDeath, SignalsOfTheTerminalDoNotEndTheGuardian) {
   EXPECT_EQ(ReadProcess(agent.guardian)->state, 'S');
   kill(agent.pid, SIGKILL);
   EXPECT_TRUE(WaitForProcess(agent.guardian));
+}
+
+TEST(GuardianDeath, TheGuardianIsNotTakenForTheLauncher) {
+  LifePipe life;
+  Agent agent({"echo up; exec sleep 1000"}, &life);
+  ASSERT_TRUE(life.WaitForText("up"));
+  for (const char* name : {"cmdline", "comm"}) {
+    std::ifstream file("/proc/" + std::to_string(agent.guardian) + "/" + name);
+    std::string text;
+    std::getline(file, text);
+    EXPECT_STREQ(text.c_str(), "muster-guardian") << name;
+  }
 }
 
 TEST(GuardianDeath, IgnoredSignalsStayIgnoredInWorkers) {

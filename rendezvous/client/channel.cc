@@ -82,6 +82,10 @@ absl::Status ExplainConnectFailure(const grpc::Status& status, const std::string
   if (says("connection refused"))
     return absl::UnavailableError(
         absl::StrCat("nobody listens at ", endpoint, ": connection refused"));
+  // gRPC's own limit on its first exchange; who listens may be a rendezvous that stands still.
+  if (says("timeout occurred") || says("timed out"))
+    return absl::UnavailableError(
+        absl::StrCat("what listens at ", endpoint, " doesn't answer in time"));
   if (says("http1.x") || says("settings frame") || says("connect string") ||
       says("unexpected content-type") || says("unexpected http status") ||
       says("http2 status code") || says("too small frame") || says("frame size") ||

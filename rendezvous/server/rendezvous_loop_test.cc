@@ -155,6 +155,7 @@ struct Pair {
   }
   std::future<absl::StatusOr<std::string>> Get(const std::string& key, Duration wait) {
     auto answer = std::make_shared<std::promise<absl::StatusOr<std::string>>>();
+    last_answer = answer;
     call = loop.GetKey(scope(), key, wait, [answer](absl::StatusOr<std::string> a) {
       answer->set_value(std::move(a));
     });
@@ -168,6 +169,8 @@ struct Pair {
   SessionId sessions[2];
   World world;
   CallId call;
+  // Kept, for a promise that goes away makes its future ready.
+  std::shared_ptr<std::promise<absl::StatusOr<std::string>>> last_answer;
 };
 
 TEST(RendezvousLoop, ExpiresALeaseByItsClockAlone) {

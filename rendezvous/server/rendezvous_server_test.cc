@@ -2,6 +2,7 @@
 #include "rendezvous/server/rendezvous_server.h"
 
 #include <grpcpp/grpcpp.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <future>
@@ -372,6 +373,34 @@ TEST(RendezvousServer, RefusesStreamsThatBeginWrong) {
   EXPECT_NE(malformed.error_message().find("no known kind"), std::string::npos);
 }
 
+TEST(RendezvousServer, AnAgentThatDoesNotReadIsCutOffAndOthersGoOn) {
+  auto server = StartServer();
+  // A small and fixed window: else this side buffers megabytes of what nobody reads.
+  grpc::ChannelArguments args;
+  args.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  args.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 65535);
+  auto stub = proto::Rendezvous::NewStub(grpc::CreateCustomChannel(
+      "127.0.0.1:" + std::to_string(server->port()), grpc::InsecureChannelCredentials(), args));
+  grpc::ClientContext context;
+  context.set_deadline(In(seconds(60)));
+  auto stream = stub->Session(&context);
+  muster::Attach attach;
+  attach.incarnation = base::FreshId<Incarnation>();
+  attach.node_name = "node-a";
+  attach.terms = Terms(2, 2);
+  bool is_open = stream->Write(ToProto(AgentMessage(attach)));
+  int sent = 0;
+  for (; is_open && sent < 1'000'000; ++sent)
+    is_open = stream->Write(ToProto(AgentMessage(Heartbeat{~uint64_t{0}})));
+  EXPECT_FALSE(is_open);
+  EXPECT_GT(sent, 1000);
+  // gRPC tells the status only after what had arrived before it is read.
+  proto::RendezvousMessage message;
+  while (stream->Read(&message)) continue;
+  EXPECT_NE(stream->Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED) << sent;
+  EXPECT_EQ(Probe("127.0.0.1", server->port(), seconds(20)).answer, ProbeAnswer::kMuster);
+}
+
 TEST(RendezvousServer, OwnsItsPortAlone) {
   auto server = StartServer();
   auto second = RendezvousServer::Start({.host = "127.0.0.1", .port = server->port()});
@@ -412,7 +441,8 @@ TEST(RendezvousServer, ARestartedOneRecoversTheRunningWorld) {
 }
 
 TEST(RendezvousServer, KeepsRoundNumbersOverARestart) {
-  const std::string dir = ::testing::TempDir() + "/rounds_of_server_test";
+  const std::string dir =
+      ::testing::TempDir() + "/rounds_of_server_test." + std::to_string(getpid());
   {
     Trio trio({.state_dir = dir});
     EXPECT_EQ(trio.agents[0]->world().round, RoundId(1));

@@ -112,15 +112,14 @@ class Signals(process_kit.Case):
 
     def test_an_ignored_hangup_stays_ignored(self):
         process = self.start("run", "--standalone", "--nproc-per-node=2", "--no-python", "sh",
-                             "-c", "grep SigIgn /proc/$$/status; read x < go; echo ok $RANK",
+                             "-c", "grep SigIgn /proc/$$/status; until [ -e go ]; do sleep 0.05; "
+                             "done; echo ok $RANK",
                              preexec=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
-        os.mkfifo(os.path.join(self.work, "go"))
         wait_for(lambda: process.out.count("SigIgn") == 2, "both workers")
         process.signal(signal.SIGHUP)
         for line in process.out.splitlines():
             self.assertEqual(int(line.split()[-1], 16) & 1, 1, line)
-        with open(os.path.join(self.work, "go"), "w") as go:
-            go.write("\n\n")
+        self.write("go", "")
         self.assert_ends(process, 0)
         self.assertEqual(process.out.count("ok "), 2)
 

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <random>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -20,13 +19,15 @@ constexpr ReduceOp kAllOps[] = {ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMin,
 // The input of a rank: the same on every call, different on every rank.
 template <class T>
 std::vector<T> InputOf(int rank, size_t count) {
-  std::mt19937_64 random(static_cast<uint64_t>(rank) * 7919 + count);
+  // A linear congruential generator: large inputs are made many times, under sanitizers too.
+  uint64_t state = static_cast<uint64_t>(rank) * 7919 + count;
   std::vector<T> values(count);
   for (T& value : values) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
     if constexpr (std::is_floating_point_v<T>) {
-      value = static_cast<T>(std::uniform_real_distribution<double>(-2, 2)(random));
+      value = static_cast<T>(static_cast<double>(state >> 11) * 0x1p-51 - 2);
     } else {
-      value = static_cast<T>(random());
+      value = static_cast<T>(state >> 8);
     }
   }
   return values;
@@ -93,7 +94,7 @@ void ExpectAllReduce(ProcessGroup& group, size_t count, ReduceOp op) {
 
 std::vector<size_t> Counts(int n) {
   auto ranks = static_cast<size_t>(n);
-  return {0, 1, ranks - 1, ranks, ranks + 1, 2 * ranks + 1, 97, 1009, 65537};
+  return {0, 1, ranks - 1, ranks, ranks + 1, 2 * ranks + 1, 97, 1009, 33001};
 }
 
 class CpuGroup : public testing::TestWithParam<int> {};
@@ -146,7 +147,7 @@ TEST_P(CpuGroup, RingCoversEveryExactOperationAndType) {
   GroupRig(GetParam(), Algorithm::kRing).Run([](ProcessGroup& group) {
     for (ReduceOp op : {ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMin, ReduceOp::kMax}) {
       ExpectAllReduce<int32_t>(group, 1009, op);
-      ExpectAllReduce<int64_t>(group, 33000, op);
+      ExpectAllReduce<int64_t>(group, 9001, op);
       ExpectAllReduce<uint8_t>(group, 1009, op);
     }
     ExpectAllReduce<double>(group, 40001, ReduceOp::kMax);
@@ -156,7 +157,7 @@ TEST_P(CpuGroup, RingCoversEveryExactOperationAndType) {
 TEST_P(CpuGroup, ReduceScatterLeavesEachRankItsSlice) {
   GroupRig(GetParam()).Run([](ProcessGroup& group) {
     auto n = static_cast<size_t>(group.world_size());
-    for (size_t count : {size_t{0}, size_t{1}, size_t{97}, size_t{50000}}) {
+    for (size_t count : {size_t{0}, size_t{1}, size_t{97}, 40000 / n}) {
       auto inputs = AllInputs<double>(group.world_size(), n * count);
       std::vector<double> output(count);
       const auto& input = inputs[static_cast<size_t>(group.rank())];
@@ -172,7 +173,7 @@ TEST_P(CpuGroup, ReduceScatterLeavesEachRankItsSlice) {
 
 TEST_P(CpuGroup, AllGatherCollectsEverySlice) {
   GroupRig(GetParam()).Run([](ProcessGroup& group) {
-    for (size_t count : {size_t{0}, size_t{1}, size_t{97}, size_t{100000}}) {
+    for (size_t count : {size_t{0}, size_t{1}, size_t{97}, size_t{20000}}) {
       auto input = InputOf<int32_t>(group.rank(), count);
       std::vector<int32_t> output(static_cast<size_t>(group.world_size()) * count);
       Status status = group.AllGather(View(input), MutableView(output)).Wait();
@@ -190,7 +191,7 @@ TEST_P(CpuGroup, AllGatherCollectsEverySlice) {
 TEST_P(CpuGroup, BroadcastFromEveryRootSmallAndLarge) {
   GroupRig(GetParam()).Run([](ProcessGroup& group) {
     for (int root = 0; root < group.world_size(); ++root) {
-      for (size_t count : {size_t{0}, size_t{1}, size_t{97}, size_t{100000}}) {
+      for (size_t count : {size_t{0}, size_t{1}, size_t{97}, size_t{20000}}) {
         auto data = InputOf<int64_t>(group.rank(), count);
         Status status = group.Broadcast(MutableView(data), root).Wait();
         ASSERT_TRUE(status.ok()) << status.message();
@@ -241,9 +242,9 @@ TEST(CpuGroupValues, NanWinsOverNumbersAndTheFirstZeroStays) {
 
 TEST(CpuGroupValues, LargeBuffersThatNeedManyTurnsOfEveryWindow) {
   GroupRig(3).Run(
-      [](ProcessGroup& group) { ExpectAllReduce<float>(group, (8u << 20) + 5, ReduceOp::kSum); });
+      [](ProcessGroup& group) { ExpectAllReduce<float>(group, (1u << 20) + 5, ReduceOp::kSum); });
   GroupRig(3, Algorithm::kRing).Run([](ProcessGroup& group) {
-    ExpectAllReduce<int32_t>(group, (8u << 20) + 5, ReduceOp::kSum);
+    ExpectAllReduce<int32_t>(group, (1u << 20) + 5, ReduceOp::kSum);
   });
 }
 

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "worker_sdk/collectives/cpu/socket.h"
@@ -25,7 +26,7 @@ class Link {
     kBroken,   // the connection has ended; problem() says how
   };
 
-  explicit Link(Socket socket) : socket_(std::move(socket)) {}
+  explicit Link(Socket socket) : socket_(std::move(socket)), peer_host_(PeerHost(socket_.fd())) {}
 
   int fd() const { return socket_.fd(); }
   bool IsOpen() const { return socket_.IsOpen(); }
@@ -35,6 +36,8 @@ class Link {
   // Bytes that the peer's machine hasn't acknowledged.
   int UnacknowledgedBytes() const;
   const std::string& problem() const { return problem_; }
+  // The peer's address, for messages.
+  const std::string& peer_host() const { return peer_host_; }
 
   // ---- sending: one frame at a time ----
   bool IsSending() const { return !out_prefix_.empty() || !out_payload_.empty(); }
@@ -65,6 +68,7 @@ class Link {
   Outcome Receive(std::span<iovec> parts, size_t& received);
 
   Socket socket_;
+  const std::string peer_host_;
   std::string problem_;
 
   // Header, or call and header; at most two headers and a call.

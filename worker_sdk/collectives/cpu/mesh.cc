@@ -47,7 +47,11 @@ class MeshBuilder {
     int called = -1;
   };
 
+  // Both go on while the store is out of reach: a rendezvous that restarts costs no round.
+  Status Publish(const std::string& endpoint);
   Status FetchEndpoints();
+  // Waits for kRetryPause, or the abort.
+  void Pause();
   void StartConnects();
   void AcceptAll();
   // Lets every session go on; moves the proven ones to sockets_.
@@ -74,7 +78,7 @@ Result<std::vector<Socket>> MeshBuilder::Build() {
   Result<Listener> listener = Listen(options_.address);
   if (!listener.ok()) return listener.status();
   listener_ = std::move(listener->socket);
-  Status set = store_.Set(EndpointKey(options_, options_.rank), listener->endpoint);
+  Status set = Publish(listener->endpoint);
   if (!set.ok()) return set;
   Status fetched = FetchEndpoints();
   if (!fetched.ok()) return fetched;
@@ -92,6 +96,20 @@ Result<std::vector<Socket>> MeshBuilder::Build() {
   return std::move(sockets_);
 }
 
+void MeshBuilder::Pause() {
+  pollfd fd{abort_.fd(), POLLIN, 0};
+  (void)poll(&fd, 1, static_cast<int>(kRetryPause.count()));
+}
+
+Status MeshBuilder::Publish(const std::string& endpoint) {
+  for (;;) {
+    Status set = store_.Set(EndpointKey(options_, options_.rank), endpoint);
+    if (set.code() != StatusCode::kUnavailable || SteadyClock::now() >= deadline_) return set;
+    Pause();
+    if (abort_.IsRaised()) return abort_.status();
+  }
+}
+
 Status MeshBuilder::FetchEndpoints() {
   for (int r = 0; r < options_.rank; ++r) {
     for (;;) {
@@ -101,8 +119,12 @@ Status MeshBuilder::FetchEndpoints() {
         endpoints_[static_cast<size_t>(r)] = *endpoint;
         break;
       }
-      if (endpoint.status().code() != StatusCode::kDeadlineExceeded) return endpoint.status();
+      StatusCode code = endpoint.status().code();
+      if (code != StatusCode::kDeadlineExceeded && code != StatusCode::kUnavailable) {
+        return endpoint.status();
+      }
       if (SteadyClock::now() >= deadline_) return NameMissing();
+      if (code == StatusCode::kUnavailable) Pause();
     }
   }
   return {};

@@ -300,7 +300,7 @@ void ProgressLoop::JudgeLosses() {
         std::ranges::any_of(active_, [&](const Running& running) { return Needs(running, r); });
     if (!is_needed) continue;
     suspect_ = r;
-    suspicion_ = "rank " + std::to_string(r) +
+    suspicion_ = "rank " + std::to_string(r) + " (" + peer.link->peer_host() + ")" +
                  (peer.has_left ? " has left the group"
                                 : " is lost: its connection broke (" + peer.link->problem() + ")");
     blame_at_ = Clock::now();
@@ -317,7 +317,8 @@ void ProgressLoop::Wait() {
   fds.push_back({abort_.fd(), POLLIN, 0});
   for (const Peer& peer : peers_) {
     if (!peer.link || peer.is_broken) continue;
-    int events = (peer.is_parked ? 0 : POLLIN) | (peer.link->IsSending() ? POLLOUT : 0);
+    bool is_sending = peer.link->IsSending() && !peer.is_deaf;
+    int events = (peer.is_parked ? 0 : POLLIN) | (is_sending ? POLLOUT : 0);
     // A parked link isn't polled at all: its end would be reported for ever and hide nothing.
     if (events != 0) fds.push_back({peer.link->fd(), static_cast<short>(events), 0});
   }

@@ -122,6 +122,18 @@ Result<Socket> StartConnect(const std::string& endpoint) {
                 "can't connect to " + endpoint + ": " + std::strerror(errno));
 }
 
+std::string PeerHost(int fd) {
+  sockaddr_storage peer{};
+  socklen_t size = sizeof(peer);
+  char host[NI_MAXHOST] = "";
+  if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0 ||
+      getnameinfo(reinterpret_cast<sockaddr*>(&peer), size, host, sizeof(host), nullptr, 0,
+                  NI_NUMERICHOST) != 0) {
+    return "unknown host";
+  }
+  return host;
+}
+
 void SetDataOptions(int fd) {
   // Each can only fail on a socket that is already broken, which its first use will tell.
   auto set = [fd](int level, int option, int value) {

@@ -48,6 +48,9 @@ Result<Listener> Listen(const std::string& address);
 // (`endpoint` isn't one), kUnavailable.
 Result<Socket> StartConnect(const std::string& endpoint);
 
+// The numeric address of a connection's other end, "unknown host" once it is broken.
+std::string PeerHost(int fd);
+
 // The options of a data connection. No delay: headers are small. Keepalive: a peer whose host is
 // gone is noticed in 4 s while we wait for it. Not TCP_USER_TIMEOUT: the kernel counts it also
 // while a live peer's window is closed, so a rank that is late by more (it evaluates, it saves)
