@@ -134,13 +134,8 @@ class SimAgent {
   const Options options_;
   const std::string address_;
   agent::AgentMachine machine_;
-  bool is_alive_ = true;
-  bool is_frozen_ = false;
   std::deque<Incoming> inbox_;
-  bool is_draining_ = false;
   Instant timer_at_ = Instant::Never();
-  StreamIndex stream_ = -1;
-  bool attach_sent_ = false;
   std::optional<Verdict> ended_with_;
   std::optional<Verdict> told_verdict_;
 
@@ -153,12 +148,19 @@ class SimAgent {
   std::vector<AgentMessage> kept_;
 
   // The guardian.
-  bool guardian_is_alive_ = true;
   Instant deadline_ = Instant::Never();
   Instant deadline_check_ = Instant::Never();
-  int group_number_ = 0;
   std::optional<StartRound> place_;
   std::vector<Worker> workers_;
+  int group_number_ = 0;
+
+  StreamIndex stream_ = -1;
+  bool attach_sent_ = false;
+  bool is_alive_ = true;
+  bool is_frozen_ = false;
+  bool is_draining_ = false;
+  bool guardian_is_alive_ = true;
+  // Of the group.
   bool is_stopping_ = false;
   bool is_sweeping_ = false;
   bool next_cannot_start_ = false;

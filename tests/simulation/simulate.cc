@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -109,11 +110,8 @@ int RunPlanted(const Options& options) {
   return missed == 0 ? 0 : 1;
 }
 
-}  // namespace
-}  // namespace muster::simulation
-
-int main(int argc, char** argv) {
-  muster::simulation::Options options;
+int Main(int argc, char** argv) {
+  Options options;
   CLI::App app("Runs a simulated muster cluster over many seeds");
   app.add_option("--seeds", options.seeds, "How many seeds to run");
   app.add_option("--first", options.first, "The first seed");
@@ -121,10 +119,22 @@ int main(int argc, char** argv) {
   app.add_flag("--trace", options.is_traced, "Print all that happened in --seed");
   app.add_flag("--planted", options.is_planted, "Plant each fault and find it");
   CLI11_PARSE(app, argc, argv);
-  if (options.seed != 0) return muster::simulation::RunOne(options);
+  if (options.seed != 0) return RunOne(options);
   if (options.is_planted) {
     options.seeds = std::min<uint64_t>(options.seeds, 1000);
-    return muster::simulation::RunPlanted(options);
+    return RunPlanted(options);
   }
-  return muster::simulation::RunMany(options);
+  return RunMany(options);
+}
+
+}  // namespace
+}  // namespace muster::simulation
+
+int main(int argc, char** argv) {
+  try {
+    return muster::simulation::Main(argc, argv);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "simulate: %s\n", e.what());
+    return 70;
+  }
 }
