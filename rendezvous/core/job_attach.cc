@@ -26,7 +26,7 @@ void JobMachine::Rules::OnAttach(SessionId session, const Attach& attach) {
   highest_round_ = std::max(highest_round_, attach.highest_round);
   if (attach.running) highest_round_ = std::max(highest_round_, attach.running->world.round);
   ledger_.LearnCharged(attach.restarts_charged);
-  LearnCommit(attach.last_commit);
+  LearnCommit(attach.last_commit, attach.highest_round);
   if (known != nullptr) return Reattach(*known, session, attach);
   if (attach.running && MUSTER_PLANTED(kNoRecovering, false, true)) {
     return AttachRunning(session, attach);
@@ -94,7 +94,7 @@ void JobMachine::Rules::Reattach(Member& member, SessionId session, const Attach
 void JobMachine::Rules::ResumeSlot(Member& member, const RunningWorld& running) {
   Slot& slot = round_->slots[*member.slot];
   ledger_.LearnCharged(running.restarts_charged);
-  LearnCommit(running.last_commit);
+  LearnCommit(running.last_commit, running.world.round);
   if (round_->stop) {
     // Even if it said StopDone before: what it says now is the truth.
     if (slot.state == SlotState::kStopped) round_->Set(slot, SlotState::kRunning);

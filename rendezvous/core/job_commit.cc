@@ -41,17 +41,21 @@ void JobMachine::Rules::Handle(Member& member, const CommitDone& message) {
                                      " is over; its checkpoints can't be committed"});
     return;
   }
-  // Not new to this round; or, in a round of an earlier life, a repetition whose successor the
-  // other agents have told of. Elsewhere a lower step than the newest is no repetition: the round
-  // went back behind a damaged checkpoint.
-  const bool is_known =
-      round_->is_recovered && last_commit_ && last_commit_->step >= message.commit.step;
-  const bool is_new = round_->commits.Publish(message.commit) && !is_known;
+  // Not new to this round; or older than what agents have told of, who heard of it in this round
+  // (before a restart of the rendezvous) or in a later one. A lower step than that of an earlier
+  // round is new: the round went back behind a damaged checkpoint.
+  const bool is_older =
+      last_commit_ &&
+      (round_->world.round < last_commit_round_ ||
+       (round_->world.round == last_commit_round_ && message.commit.step <= last_commit_->step));
+  const bool is_new = round_->commits.Publish(message.commit) && !is_older;
   if (!is_new) {
     if (last_commit_) SendTo(member, CommitNoted{round_->world, *last_commit_});
     return;
   }
   last_commit_ = message.commit;
+  last_commit_round_ = round_->world.round;
+  last_commit_is_ours_ = true;
   ledger_.Committed();
   Note(RoundName() + " committed step " + std::to_string(message.commit.step) + " in " +
        message.commit.directory);
@@ -62,10 +66,17 @@ void JobMachine::Rules::Handle(Member& member, const CommitDone& message) {
   Evaluate();
 }
 
-void JobMachine::Rules::LearnCommit(const std::optional<Commit>& commit) {
-  // Reports of one world differ only by age, so the highest step is the newest.
-  if (!commit || (last_commit_ && last_commit_->step >= commit->step)) return;
+void JobMachine::Rules::LearnCommit(const std::optional<Commit>& commit, RoundId told_in) {
+  if (!commit) return;
+  // Each round resumes from the newest, so who saw a later round knows better. Reports of one round
+  // differ only by age, and none is newer than what was committed here.
+  const bool is_newer =
+      !last_commit_ || last_commit_round_ < told_in ||
+      (last_commit_round_ == told_in && !last_commit_is_ours_ && last_commit_->step < commit->step);
+  if (!is_newer) return;
   last_commit_ = commit;
+  last_commit_round_ = told_in;
+  last_commit_is_ours_ = false;
 }
 
 void JobMachine::Rules::SendOpenGrant() {

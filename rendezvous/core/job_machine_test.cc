@@ -332,6 +332,15 @@ TEST(JobMachine, AMemberWithoutWorkersProvesThatARecoveredRoundIsIncomplete) {
   EXPECT_EQ(Last<StartRound>(story, "b")->world.round, RoundId(2));
 }
 
+TEST(JobMachine, ACheckpointThatALaterRoundKnewIsNotTakenBack) {
+  JobStory story({.min = 1, .max = 1});
+  story.Attach("a");
+  // The rendezvous came back empty, formed a round without knowing, and then b tells.
+  story.Attach("b", {.last_commit_step = 30, .highest_round = 4});
+  story.Send("a", CommitDone{story.world("a"), {10, "/c/10"}});
+  EXPECT_EQ(Last<CommitNoted>(story, "a")->commit.step, 30);
+}
+
 TEST(JobMachine, ARoundThatWentBackBehindADamagedCheckpointCommitsLowerSteps) {
   JobStory story = RunningPair();
   story.Send("a", CommitDone{story.world("a"), {500, "/c/500"}});

@@ -128,7 +128,8 @@ class JobMachine::Rules {
   void EndJob(JobState state, Verdict verdict);
 
   // ---- job_commit.cc ----
-  void LearnCommit(const std::optional<Commit>& commit);
+  // `told_in`: the latest round that the agent has seen.
+  void LearnCommit(const std::optional<Commit>& commit, RoundId told_in);
   void SendOpenGrant();
 
   const std::string run_id_;
@@ -183,6 +184,9 @@ class JobMachine::Rules {
 
   RestartLedger ledger_;
   std::optional<Commit> last_commit_;
+  // The round that committed it, or the latest that was seen by the agent that told of it.
+  RoundId last_commit_round_;
+  bool last_commit_is_ours_ = false;
   std::optional<Verdict> verdict_;
 };
 

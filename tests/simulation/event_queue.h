@@ -14,30 +14,30 @@ namespace muster::simulation {
 
 // What can be due. `who` and `what` are indices whose meaning depends on it.
 enum class Act : uint8_t {
-  kDeliver,             // stream, direction: its oldest item arrives
-  kSideBreaks,          // stream, side: that end gets an error
-  kConnectArrives,      // stream: the opening reaches the rendezvous' machine
-  kConnectRefused,      // stream: the refusal reaches the agent
-  kConnectTimesOut,     // stream: nobody answered
-  kAgentTimer,          // agent: its loop's timer
-  kAgentReplays,        // agent, index of a kept message: it is sent once more
-  kGuardianDeadline,    // agent: the guardian looks whether its deadline was renewed
-  kGuardianKills,       // agent: the guardian ends all workers
-  kWorkerStarts,        // agent, worker
-  kWorkerDies,          // agent, worker: by the exit that it was given
-  kGroupSwept,          // agent, group: nothing is left of it
-  kRendezvousTimer,     // -
-  kRendezvousStarts,    // -: after a crash
-  kRendezvousThaws,     // -: after a stall
-  kFault,               // -, index in the plan
-  kFaultEnds,           // agent or host, index in the plan
-  kAgentStarts,         // index in the list of agents to come
-  kCheckpoint,          // world: a checkpoint is due
-  kShardWritten,        // world, rank
-  kPublished,           // world
-  kWorldFinishes,       // world: its workers come to their end
-  kMustBeSettled,       // -
-  kMustHaveEnded,       // -
+  kDeliver,           // stream, direction: its oldest item arrives
+  kSideBreaks,        // stream, side: that end gets an error
+  kConnectArrives,    // stream: the opening reaches the rendezvous' machine
+  kConnectRefused,    // stream: the refusal reaches the agent
+  kConnectTimesOut,   // stream: nobody answered
+  kAgentTimer,        // agent: its loop's timer
+  kAgentReplays,      // agent, index of a kept message: it is sent once more
+  kGuardianDeadline,  // agent: the guardian looks whether its deadline was renewed
+  kGuardianKills,     // agent: the guardian ends all workers
+  kWorkerStarts,      // agent, worker
+  kWorkerDies,        // agent, worker: by the exit that it was given
+  kGroupSwept,        // agent, group: nothing is left of it
+  kRendezvousTimer,   // -
+  kRendezvousStarts,  // -: after a crash
+  kRendezvousThaws,   // -: after a stall
+  kFault,             // -, index in the plan
+  kFaultEnds,         // agent or host, index in the plan
+  kAgentStarts,       // index in the list of agents to come
+  kCheckpoint,        // world: a checkpoint is due
+  kShardWritten,      // world, rank
+  kPublished,         // world
+  kWorldFinishes,     // world: its workers come to their end
+  kMustBeSettled,     // -
+  kMustHaveEnded,     // -
 };
 
 struct Due {
@@ -57,9 +57,7 @@ class EventQueue {
     heap_.push_back({std::max(at, now_), ++order_, act, who, what});
     std::push_heap(heap_.begin(), heap_.end(), IsLater);
   }
-  void After(Duration wait, Act act, int who = 0, int what = 0) {
-    At(now_ + wait, act, who, what);
-  }
+  void After(Duration wait, Act act, int who = 0, int what = 0) { At(now_ + wait, act, who, what); }
 
   // Takes the next one off and moves the clock to it. The queue must not be empty.
   Due Pop() {

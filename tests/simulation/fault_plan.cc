@@ -50,9 +50,8 @@ void ChooseNodes(SimRandom& random, FaultPlan* plan) {
     plan->nodes.push_back(node);
   }
   if (random.Chance(10)) {
-    plan->nodes.push_back({.name = "other",
-                           .joins_at = random.Between(seconds(2), kWindow),
-                           .disagrees = true});
+    plan->nodes.push_back(
+        {.name = "other", .joins_at = random.Between(seconds(2), kWindow), .disagrees = true});
     if (terms.is_static) plan->nodes.back().node_rank = 0;
   }
 }
@@ -69,8 +68,8 @@ void ChooseBehaviour(SimRandom& random, SimOptions* options) {
   options->most_delay = OneOf(random, kMostDelays);
   options->least_delay = options->most_delay / 10;
   options->shutdown_timeout = random.Between(milliseconds(100), seconds(2));
-  options->term_takes = random.Chance(20) ? seconds(60)
-                                          : random.Between(milliseconds(1), milliseconds(300));
+  options->term_takes =
+      random.Chance(20) ? seconds(60) : random.Between(milliseconds(1), milliseconds(300));
   options->exits_zero_on_term = random.Chance(40);
   options->has_followers = random.Chance(50);
   if (random.Chance(75)) {
@@ -169,9 +168,9 @@ class FaultChooser {
 
 const char* FaultKindName(FaultKind kind) {
   constexpr const char* kNames[kFaultKinds] = {
-      "worker fails",    "worker killed",   "worker cannot start", "agent killed",
-      "guardian killed", "agent frozen",    "power off",           "partition",
-      "stream reset",    "rendezvous crash", "rendezvous stall",   "agent stopped",
+      "worker fails",    "worker killed",    "worker cannot start", "agent killed",
+      "guardian killed", "agent frozen",     "power off",           "partition",
+      "stream reset",    "rendezvous crash", "rendezvous stall",    "agent stopped",
       "all stopped",     "host stopped"};
   return kNames[static_cast<int>(kind)];
 }
@@ -185,13 +184,12 @@ void SetBounds(FaultPlan* plan) {
   }
   plan->faults_end = end + milliseconds(100);
   // One after the other at the worst: an agent finds out that its contact is gone (a lease) and
-  // comes back (a connect's time-out), a restarted rendezvous is quiet and waits for a running world
-  // (reconnect_timeout), then a world is stopped, the last call is over, or the job is below MIN
-  // (join_timeout) and the agents left without a rendezvous' word give up.
-  plan->settles_within = 2 * options.lease + options.connect_timeout +
-                         options.startup_quiet + options.reconnect_timeout +
-                         2 * options.shutdown_timeout + options.terms.last_call_timeout +
-                         options.terms.join_timeout + seconds(2);
+  // comes back (a connect's time-out), a restarted rendezvous is quiet and waits for a running
+  // world (reconnect_timeout), then a world is stopped, the last call is over, or the job is below
+  // MIN (join_timeout) and the agents left without a rendezvous' word give up.
+  plan->settles_within = 2 * options.lease + options.connect_timeout + options.startup_quiet +
+                         options.reconnect_timeout + 2 * options.shutdown_timeout +
+                         options.terms.last_call_timeout + options.terms.join_timeout + seconds(2);
 }
 
 FaultPlan MakeFaultPlan(uint64_t seed) {

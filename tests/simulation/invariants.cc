@@ -3,18 +3,9 @@
 #include "tests/simulation/invariants.h"
 
 #include <algorithm>
-#include <cstdio>
 
 namespace muster::simulation {
 namespace {
-
-// "….r<round>-…" of a checkpoint's directory, as the workload names it.
-uint64_t RoundOf(const Commit& commit) {
-  unsigned long long round = 0;
-  size_t dot = commit.directory.rfind(".r");
-  if (dot != std::string::npos) std::sscanf(commit.directory.c_str() + dot, ".r%llu", &round);
-  return round;
-}
 
 // "…-<first 8 digits of the world id>".
 bool IsOf(const Commit& commit, const World& world) {
@@ -36,6 +27,7 @@ void Invariants::RendezvousStarted(int /*life*/, RoundId kept_round) {
   open_world_ = -1;
   last_world_ = -1;
   known_ = Knowledge{.round = kept_round};
+  commit_told_in_ = RoundId();
   verdict_.reset();
 }
 
@@ -70,8 +62,12 @@ void Invariants::Heard(Session& session, const Attach& attach) {
   known_.round = std::max(known_.round, told.round);
   known_.attempt = std::max(known_.attempt, told.attempt);
   known_.restarts_charged = std::max(known_.restarts_charged, told.restarts_charged);
-  if (told.commit && (!known_.commit || told.commit->step > known_.commit->step)) {
+  bool is_newer =
+      told.commit && (!known_.commit || told.round > commit_told_in_ ||
+                      (told.round == commit_told_in_ && told.commit->step > known_.commit->step));
+  if (is_newer) {
     known_.commit = told.commit;
+    commit_told_in_ = told.round;
   }
   for (WorldIndex i = 0; i < parts_.worlds.size(); ++i) {
     WorldMember* member = parts_.worlds.FindMember(parts_.worlds[i].world, session.agent);
@@ -200,11 +196,12 @@ void Invariants::SaidNoted(const CommitNoted& noted) {
       record.committed = noted.commit;
     }
   }
-  if (known_.commit && RoundOf(noted.commit) <= RoundOf(*known_.commit) &&
+  if (known_.commit && record.world.round <= commit_told_in_ &&
       noted.commit.step < known_.commit->step) {
     Break("committed steps go backwards");
   }
   known_.commit = noted.commit;
+  commit_told_in_ = std::max(commit_told_in_, record.world.round);
 }
 
 void Invariants::SaidEnd(const JobEnded& ended) {
@@ -230,7 +227,8 @@ void Invariants::SaidEnd(const JobEnded& ended) {
     Break("the job fails by a worker although none failed by itself");
   } else if (verdict.exit_code != root.exit.ShellCode()) {
     Break("the exit code isn't the root cause's own");
-  } else if (!root.failed_to_start && verdict.restarts_charged != parts_.options.terms.max_restarts) {
+  } else if (!root.failed_to_start &&
+             verdict.restarts_charged != parts_.options.terms.max_restarts) {
     Break("the job fails by a worker before the budget is spent");
   }
   bool is_clear = last != nullptr && !last->was_disturbed &&
@@ -294,8 +292,7 @@ void Invariants::AgentEnded(AgentIndex index, const Verdict& verdict) {
   }
   bool stopped_by_user = verdict.exit_code == 130 || verdict.exit_code == 143;
   bool is_as_told = !agent.told_verdict() || *agent.told_verdict() == verdict;
-  if (!is_as_told && !stopped_by_user && agent.guardian_is_alive() &&
-      !agent.node().disagrees) {
+  if (!is_as_told && !stopped_by_user && agent.guardian_is_alive() && !agent.node().disagrees) {
     Break("an agent ends with another verdict than it was told");
   }
   if (agent.node().disagrees && verdict.succeeded && !agent.told_verdict()) {
@@ -308,8 +305,10 @@ void Invariants::CheckWakeup(const char* who, Instant now, Instant next) {
 }
 
 bool Invariants::AnyoneIsAttached() const {
-  return std::any_of(sessions_.begin(), sessions_.end(),
-                     [](const auto& entry) { return entry.second.is_attached; });
+  return std::any_of(sessions_.begin(), sessions_.end(), [](const auto& entry) {
+    const Session& session = entry.second;
+    return session.is_open && session.is_attached && !session.is_refused;
+  });
 }
 
 bool Invariants::RunsWell() const {

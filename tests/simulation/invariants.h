@@ -96,6 +96,8 @@ class Invariants {
   WorldIndex open_world_ = -1;
   WorldIndex last_world_ = -1;
   Knowledge known_;
+  // The latest round seen by whoever told of known_.commit, or the one that committed it.
+  RoundId commit_told_in_;
   std::optional<Verdict> verdict_;
   // Over all lives.
   int most_charged_ = 0;

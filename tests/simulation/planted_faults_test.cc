@@ -1,10 +1,10 @@
-// Proof that the simulation would notice: each fault that is planted into the machines breaks a rule
-// within 1,000 seeds, and the same seeds break none without it.
+// Proof that the simulation would notice: each fault that is planted into the machines breaks a
+// rule within 1,000 seeds, and the same seeds break none without it.
+#include "tests/simulation/planted_faults.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
-
-#include "tests/simulation/planted_faults.h"
 
 namespace muster::simulation {
 namespace {

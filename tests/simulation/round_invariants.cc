@@ -59,6 +59,12 @@ void Invariants::RoundStarted(const rendezvous::RoundStarted& started,
 void Invariants::RoundRecovered(WorldIndex index) {
   WorldRecord& record = parts_.worlds[index];
   if (record.world.round < known_.round) record.has_excuse = true;
+  // Those who came before it was known may be a reason to grow.
+  bool has_place = static_cast<int>(record.members.size()) < parts_.options.terms.max_nodes;
+  for (const auto& [id, session] : sessions_) {
+    bool is_member = parts_.worlds.FindMember(record.world, session.agent) != nullptr;
+    if (has_place && session.is_attached && !is_member) record.has_excuse = record.had_join = true;
+  }
   record.is_over = false;
   open_world_ = last_world_ = index;
 }

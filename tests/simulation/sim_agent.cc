@@ -65,9 +65,7 @@ void SimAgent::Said(StreamIndex stream, RendezvousMessage message) {
   Take(agent::RendezvousSaid{std::move(message)}, stream);
 }
 
-void SimAgent::ReportShard(const ShardReport& report) {
-  Take(agent::WorkerReportedShard{report});
-}
+void SimAgent::ReportShard(const ShardReport& report) { Take(agent::WorkerReportedShard{report}); }
 
 void SimAgent::ReportPublished(const CommitDone& done) { Take(agent::WorkerCommitted{done}); }
 
@@ -201,8 +199,8 @@ void SimAgent::Perform(agent::SendToRendezvous& effect) {
     } else if (parts_.random.Chance(parts_.options.duplicate_percent) &&
                !std::holds_alternative<Leave>(effect.message)) {
       kept_.push_back(effect.message);
-      parts_.queue.After(parts_.random.Between(Duration(0), milliseconds(1500)),
-                         Act::kAgentReplays, options_.index, static_cast<int>(kept_.size()) - 1);
+      parts_.queue.After(parts_.random.Between(Duration(0), milliseconds(1500)), Act::kAgentReplays,
+                         options_.index, static_cast<int>(kept_.size()) - 1);
     }
   }
   parts_.network.Send(stream_, std::move(effect.message));
@@ -241,8 +239,8 @@ void SimAgent::Kill() {
   is_alive_ = false;
   is_frozen_ = false;
   if (stream_ >= 0) parts_.network.CloseAgentEnd(stream_);
-  parts_.queue.After(parts_.random.Between(microseconds(300), milliseconds(2)),
-                     Act::kGuardianKills, options_.index);
+  parts_.queue.After(parts_.random.Between(microseconds(300), milliseconds(2)), Act::kGuardianKills,
+                     options_.index);
 }
 
 void SimAgent::KillGuardian() {
@@ -319,7 +317,8 @@ void SimAgent::Perform(agent::StopGroup& effect) {
   is_stopping_ = true;
   if (live().count > 0) parts_.worlds[live().world].is_broken = true;
   for (int i = 0; i < static_cast<int>(workers_.size()); ++i) {
-    Duration takes = parts_.random.Between(parts_.options.term_takes / 2, parts_.options.term_takes);
+    Duration takes =
+        parts_.random.Between(parts_.options.term_takes / 2, parts_.options.term_takes);
     if (takes < effect.grace) {
       bool is_zero = parts_.options.exits_zero_on_term;
       DieAt(i, takes, {.signal = is_zero ? 0 : effect.first_signal});
@@ -389,9 +388,8 @@ void SimAgent::WorkerDied(int local_rank) {
   bool is_success = worker.exit.Succeeded() && !is_stopping_;
   parts_.workload.WorkerEnded(live().world, failure, is_success, worker.is_genuine);
   if (guardian_is_alive_) {
-    Take(agent::WorkerEnded{.round = place_->world.round,
-                            .local_rank = LocalRank(local_rank),
-                            .failure = failure});
+    Take(agent::WorkerEnded{
+        .round = place_->world.round, .local_rank = LocalRank(local_rank), .failure = failure});
   }
   SweepIfEmpty();
 }
@@ -399,8 +397,8 @@ void SimAgent::WorkerDied(int local_rank) {
 void SimAgent::SweepIfEmpty() {
   if (!is_stopping_ || is_sweeping_ || live().count > 0) return;
   is_sweeping_ = true;
-  parts_.queue.After(parts_.random.Between(microseconds(200), microseconds(1500)),
-                     Act::kGroupSwept, options_.index, GroupCode(0));
+  parts_.queue.After(parts_.random.Between(microseconds(200), microseconds(1500)), Act::kGroupSwept,
+                     options_.index, GroupCode(0));
 }
 
 void SimAgent::CheckDeadline() {

@@ -1,6 +1,6 @@
 // One life of an agent on one machine: the real AgentMachine, with a small shell around it and a
-// model of its guardian and workers. It can be killed, frozen and cut from power. Owned by SimWorld;
-// one thread.
+// model of its guardian and workers. It can be killed, frozen and cut from power. Owned by
+// SimWorld; one thread.
 #ifndef MUSTER_TESTS_SIMULATION_SIM_AGENT_H_
 #define MUSTER_TESTS_SIMULATION_SIM_AGENT_H_
 
@@ -51,7 +51,9 @@ class SimAgent {
   // The last JobEnded it was told.
   const std::optional<Verdict>& told_verdict() const { return told_verdict_; }
   // What it knew when it sent its Attach with this candidate port.
-  const Knowledge& KnowledgeAt(uint16_t candidate_port) const { return attached_with_[candidate_port]; }
+  const Knowledge& KnowledgeAt(uint16_t candidate_port) const {
+    return attached_with_[candidate_port];
+  }
 
   // From the network; those about a stream that was dropped are ignored.
   void Connected(StreamIndex stream);
@@ -132,13 +134,8 @@ class SimAgent {
   const Options options_;
   const std::string address_;
   agent::AgentMachine machine_;
-  bool is_alive_ = true;
-  bool is_frozen_ = false;
   std::deque<Incoming> inbox_;
-  bool is_draining_ = false;
   Instant timer_at_ = Instant::Never();
-  StreamIndex stream_ = -1;
-  bool attach_sent_ = false;
   std::optional<Verdict> ended_with_;
   std::optional<Verdict> told_verdict_;
 
@@ -151,12 +148,19 @@ class SimAgent {
   std::vector<AgentMessage> kept_;
 
   // The guardian.
-  bool guardian_is_alive_ = true;
   Instant deadline_ = Instant::Never();
   Instant deadline_check_ = Instant::Never();
-  int group_number_ = 0;
   std::optional<StartRound> place_;
   std::vector<Worker> workers_;
+  int group_number_ = 0;
+
+  StreamIndex stream_ = -1;
+  bool attach_sent_ = false;
+  bool is_alive_ = true;
+  bool is_frozen_ = false;
+  bool is_draining_ = false;
+  bool guardian_is_alive_ = true;
+  // Of the group.
   bool is_stopping_ = false;
   bool is_sweeping_ = false;
   bool next_cannot_start_ = false;

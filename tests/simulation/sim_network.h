@@ -31,8 +31,7 @@ class NetworkObserver {
   // What the agent's end sees. Each is about the stream that Connect() returned last.
   virtual void OnAgentConnected(AgentIndex agent, StreamIndex stream) = 0;
   virtual void OnAgentDisconnected(AgentIndex agent, StreamIndex stream, const char* why) = 0;
-  virtual void OnAgentMessage(AgentIndex agent, StreamIndex stream,
-                              RendezvousMessage message) = 0;
+  virtual void OnAgentMessage(AgentIndex agent, StreamIndex stream, RendezvousMessage message) = 0;
   // What the rendezvous' end sees.
   virtual void OnServerStreamOpened(SessionId session, AgentIndex agent) = 0;
   virtual void OnServerMessage(SessionId session, AgentMessage message) = 0;

@@ -14,6 +14,8 @@ using std::chrono::seconds;
 constexpr int64_t kMostEvents = 200000;
 // Between the workers' end and the last agent's.
 constexpr Duration kEndPatience = seconds(5);
+// Of an agent between two tries to reach the rendezvous.
+constexpr Duration kLongestPause = milliseconds(250);
 
 }  // namespace
 
@@ -55,9 +57,10 @@ RunResult SimWorld::Run() {
   while (!queue_.is_empty() && !invariants_.is_broken()) {
     if (++result_.events > kMostEvents) invariants_.Break("a storm of events");
     Due due = queue_.Pop();
-    result_.fingerprint = (result_.fingerprint ^ static_cast<uint64_t>(due.at.since_origin().count()) ^
-                           (static_cast<uint64_t>(due.act) << 56)) *
-                          0x100000001b3u;
+    result_.fingerprint =
+        (result_.fingerprint ^ static_cast<uint64_t>(due.at.since_origin().count()) ^
+         (static_cast<uint64_t>(due.act) << 56)) *
+        0x100000001b3u;
     Handle(due);
     if (NobodyIsLeft()) break;
   }
@@ -155,11 +158,11 @@ void SimWorld::StartAgent(const Arrival& arrival) {
     clock_offsets_.push_back(random_.Between(Duration(0), seconds(500)));
   }
   auto index = static_cast<AgentIndex>(agents_.size());
-  agents_.push_back(std::make_unique<SimAgent>(
-      parts_, SimAgent::Options{.index = index,
-                                .host = host,
-                                .node = arrival.node,
-                                .clock_offset = clock_offsets_[host]}));
+  agents_.push_back(
+      std::make_unique<SimAgent>(parts_, SimAgent::Options{.index = index,
+                                                           .host = host,
+                                                           .node = arrival.node,
+                                                           .clock_offset = clock_offsets_[host]}));
   if (trace_.is_on()) {
     trace_.Add(queue_.now(), arrival.node.name + "#" + std::to_string(index) + " starts on host " +
                                  std::to_string(host));
@@ -174,8 +177,8 @@ AgentIndex SimWorld::ChooseAgent(const Fault& fault) const {
     const SimAgent& agent = *agents_[index];
     bool can_be = agent.is_alive() && !agent.is_frozen() && !agent.node().disagrees &&
                   agent.guardian_is_alive();
-    bool needs_worker = fault.kind == FaultKind::kWorkerFails ||
-                        fault.kind == FaultKind::kWorkerKilled;
+    bool needs_worker =
+        fault.kind == FaultKind::kWorkerFails || fault.kind == FaultKind::kWorkerKilled;
     if (can_be && (!needs_worker || agent.world() >= 0)) return index;
   }
   return -1;
@@ -203,9 +206,14 @@ void SimWorld::Strike(int index) {
   StrikeAgent(fault, index, *agents_[target]);
 }
 
-// So short that no lease may notice it, whatever else was under way.
-bool SimWorld::IsNegligible(Duration disturbance) const {
-  return disturbance + 6 * plan_.options.most_delay < plan_.options.lease / 8;
+bool SimWorld::IsHarmless(Duration lasts, Duration extra) {
+  const Duration lease = plan_.options.lease;
+  bool is_alone = queue_.now() > hiccup_ends_ + lease;
+  hiccup_ends_ = std::max(hiccup_ends_, queue_.now() + lasts + extra);
+  // The last acknowledged heartbeat may be a third of a lease old, and the lease ends early for the
+  // agent.
+  Duration usable = lease - std::min<Duration>(milliseconds(500), lease / 4) - lease / 3;
+  return is_alone && lasts + extra + 8 * plan_.options.most_delay + milliseconds(10) < usable;
 }
 
 Instant SimWorld::FeltUntil(Duration lasts) const {
@@ -213,9 +221,10 @@ Instant SimWorld::FeltUntil(Duration lasts) const {
 }
 
 void SimWorld::StrikeAgent(const Fault& fault, int index, SimAgent& agent) {
-  auto target = static_cast<AgentIndex>(std::find_if(agents_.begin(), agents_.end(),
-                                                     [&](const auto& a) { return a.get() == &agent; }) -
-                                        agents_.begin());
+  auto target =
+      static_cast<AgentIndex>(std::find_if(agents_.begin(), agents_.end(),
+                                           [&](const auto& a) { return a.get() == &agent; }) -
+                              agents_.begin());
   switch (fault.kind) {
     case FaultKind::kAgentKilled:
       ++result_.kills;
@@ -233,7 +242,7 @@ void SimWorld::StrikeAgent(const Fault& fault, int index, SimAgent& agent) {
       ++result_.freezes;
       agent.Freeze();
       queue_.After(fault.lasts, Act::kFaultEnds, target, index);
-      if (IsNegligible(fault.lasts)) return;
+      if (IsHarmless(fault.lasts, Duration(0))) return;
       break;
     case FaultKind::kPartition:
       ++result_.partitions;
@@ -290,13 +299,18 @@ void SimWorld::StrikeRendezvous(const Fault& fault) {
     ++result_.stalls;
     rendezvous_.Stall();
     queue_.After(fault.lasts, Act::kRendezvousThaws, rendezvous_.life());
-    if (!IsNegligible(fault.lasts)) worlds_.Trouble(-1, FeltUntil(fault.lasts));
+    if (!IsHarmless(fault.lasts, Duration(0))) worlds_.Trouble(-1, FeltUntil(fault.lasts));
     return;
   }
   ++result_.rendezvous_restarts;
   rendezvous_.Crash();
   queue_.After(fault.lasts, Act::kRendezvousStarts);
-  worlds_.Trouble(-1, FeltUntil(fault.lasts));
+  // A world that runs goes on over a short absence; one that was being formed may fall apart.
+  if (IsHarmless(fault.lasts, kLongestPause)) {
+    worlds_.TroubleIncomplete();
+  } else {
+    worlds_.Trouble(-1, FeltUntil(fault.lasts));
+  }
 }
 
 void SimWorld::StopAll(const Fault& /*fault*/) {

@@ -79,7 +79,9 @@ class SimWorld : private NetworkObserver {
   AgentIndex ChooseAgent(const Fault& fault) const;
   void Replace(const Fault& fault, const SimAgent& agent);
   void StartAgent(const Arrival& arrival);
-  bool IsNegligible(Duration disturbance) const;
+  // Whether no lease may notice that somebody stood still for this long, `extra` included: nobody's
+  // workers may be touched then. Two such times that follow closely add up.
+  bool IsHarmless(Duration lasts, Duration extra);
   // How long a fault that lasts this long may be felt.
   Instant FeltUntil(Duration lasts) const;
 
@@ -109,6 +111,8 @@ class SimWorld : private NetworkObserver {
   std::vector<Arrival> arrivals_;
   int arrivals_left_ = 0;
   bool has_settled_ = false;
+  // When somebody last stood still, and when that was over.
+  Instant hiccup_ends_;
   RunResult result_;
 };
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -84,17 +85,16 @@ int RunMany(const Options& options) {
       std::printf("seed %llu: %s\n", static_cast<unsigned long long>(seed), result.broken.c_str());
     }
   }
-  double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   std::printf(
       "medians per seed: kills %d, partitions %d, stalls %d, rendezvous restarts %d, rounds %d; "
       "frozen agents %d\n",
       Median(kills), Median(partitions), Median(stalls), Median(restarts), Median(rounds),
       Median(freezes));
-  std::printf("%d jobs succeeded; %lld events, %.1f s\n", succeeded,
-              static_cast<long long>(events), seconds);
-  std::printf("%llu seeds, %d broken invariants\n",
-              static_cast<unsigned long long>(options.seeds), broken);
+  std::printf("%d jobs succeeded; %lld events, %.1f s\n", succeeded, static_cast<long long>(events),
+              seconds);
+  std::printf("%llu seeds, %d broken invariants\n", static_cast<unsigned long long>(options.seeds),
+              broken);
   return broken == 0 ? 0 : 1;
 }
 
@@ -110,11 +110,8 @@ int RunPlanted(const Options& options) {
   return missed == 0 ? 0 : 1;
 }
 
-}  // namespace
-}  // namespace muster::simulation
-
-int main(int argc, char** argv) {
-  muster::simulation::Options options;
+int Main(int argc, char** argv) {
+  Options options;
   CLI::App app("Runs a simulated muster cluster over many seeds");
   app.add_option("--seeds", options.seeds, "How many seeds to run");
   app.add_option("--first", options.first, "The first seed");
@@ -122,10 +119,22 @@ int main(int argc, char** argv) {
   app.add_flag("--trace", options.is_traced, "Print all that happened in --seed");
   app.add_flag("--planted", options.is_planted, "Plant each fault and find it");
   CLI11_PARSE(app, argc, argv);
-  if (options.seed != 0) return muster::simulation::RunOne(options);
+  if (options.seed != 0) return RunOne(options);
   if (options.is_planted) {
     options.seeds = std::min<uint64_t>(options.seeds, 1000);
-    return muster::simulation::RunPlanted(options);
+    return RunPlanted(options);
   }
-  return muster::simulation::RunMany(options);
+  return RunMany(options);
+}
+
+}  // namespace
+}  // namespace muster::simulation
+
+int main(int argc, char** argv) {
+  try {
+    return muster::simulation::Main(argc, argv);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "simulate: %s\n", e.what());
+    return 70;
+  }
 }

@@ -102,8 +102,8 @@ void Workload::MakeCheckpoint(WorldIndex index) {
   int shards = parts_.options.is_sharded ? record.world_size : 1;
   record.shard_arrived.assign(static_cast<size_t>(shards), false);
   for (int rank = 0; rank < shards; ++rank) {
-    parts_.queue.After(parts_.random.Between(milliseconds(1), milliseconds(30)),
-                       Act::kShardWritten, index, rank);
+    parts_.queue.After(parts_.random.Between(milliseconds(1), milliseconds(30)), Act::kShardWritten,
+                       index, rank);
   }
 }
 
@@ -138,8 +138,7 @@ void Workload::Publish(WorldIndex index) {
   const WorldMember* member = RunningHolder(record, 0);
   if (member == nullptr || !record.pending) return;
   record.is_published = true;
-  parts_.agents[member->agent]->ReportPublished(
-      {.world = record.world, .commit = *record.pending});
+  parts_.agents[member->agent]->ReportPublished({.world = record.world, .commit = *record.pending});
 }
 
 void Workload::Handle(const Due& due) {

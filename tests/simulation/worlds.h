@@ -1,6 +1,7 @@
-// What is true, whatever the machines believe: every world that was ever formed, who is in it, which
-// of its workers run, why it may end, and its checkpoints on storage. The agents and the rendezvous
-// of the simulation write it, the invariants read it, and no machine sees it. One thread.
+// What is true, whatever the machines believe: every world that was ever formed, who is in it,
+// which of its workers run, why it may end, and its checkpoints on storage. The agents and the
+// rendezvous of the simulation write it, the invariants read it, and no machine sees it. One
+// thread.
 #ifndef MUSTER_TESTS_SIMULATION_WORLDS_H_
 #define MUSTER_TESTS_SIMULATION_WORLDS_H_
 
@@ -118,6 +119,13 @@ class Worlds {
       for (const WorldMember& member : record.members) {
         if (agent < 0 || member.agent == agent) record.has_excuse = record.was_disturbed = true;
       }
+    }
+  }
+
+  // Worlds that don't run yet, or are being stopped, may end.
+  void TroubleIncomplete() {
+    for (WorldRecord& record : records_) {
+      if (!record.is_complete || record.is_broken) record.has_excuse = record.was_disturbed = true;
     }
   }
 

@@ -1,0 +1,58 @@
+// What an agent does when a word of the rendezvous comes late: after it was told to stop, after its
+// guardian has acted, after a newer checkpoint. The simulation found each of these.
+#include <csignal>
+
+#include "agent/core/agent_machine.h"
+#include "agent/core/machine_trace.h"
+#include "gtest/gtest.h"
+
+namespace muster::agent {
+namespace {
+
+void ToRunning(TracedMachine& m) {
+  m.At(0, RendezvousConnected{});
+  m.At(0,
+       Attached{.lease = std::chrono::seconds(3), .reconnect_timeout = std::chrono::seconds(60)});
+  m.At(100, StartOf(1));
+}
+
+TEST(AgentLateWords, ANodeThatIsReplacedWhileItStopsJoinsAgain) {
+  TracedMachine m;
+  ToRunning(m);
+  m.At(200, StopOf(1));
+  m.At(300, RendezvousDisconnected{.why = "reset"});
+  m.At(310, RendezvousConnected{});
+  m.At(320, Refused{.code = RefusalCode::kSuperseded, .message = "replaced"});
+  m.At(330, GroupGone{.round = RoundId(1)});
+  EXPECT_EQ(m.At(700, TimePassed{}), "connect") << "nobody awaits its StopDone";
+}
+
+TEST(AgentLateWords, AnAcknowledgementAfterTheGuardiansDeadlineUndoesNothing) {
+  TracedMachine m;
+  ToRunning(m);
+  m.At(1000, TimePassed{});
+  // It stood still; the guardian's deadline was 2750.
+  m.At(2760, HeartbeatAck{.sequence = 1});
+  std::string effects = m.At(2761, EndOf(1, 0, {.signal = SIGKILL}));
+  EXPECT_EQ(effects.find("WorkerFailed"), std::string::npos) << effects;
+}
+
+TEST(AgentLateWords, ANewerCheckpointAnswersForTheOlderOne) {
+  TracedMachine m;
+  ToRunning(m);
+  Commit older{.step = 50, .directory = "/c/50"};
+  Commit newer{.step = 60, .directory = "/c/60"};
+  m.At(200, WorkerCommitted{{.world = WorldOf(1), .commit = older}});
+  EXPECT_EQ(m.At(210, CommitNoted{.world = WorldOf(1), .commit = newer}), "grant rank 0 step 50");
+}
+
+TEST(AgentLateWords, ASlowAnswerToAttachIsFollowedByAHeartbeatAtOnce) {
+  TracedMachine m;
+  m.At(0, RendezvousConnected{});
+  EXPECT_EQ(m.At(1500, Attached{.lease = std::chrono::seconds(3),
+                                .reconnect_timeout = std::chrono::seconds(60)}),
+            "renew 2750; send Heartbeat 1");
+}
+
+}  // namespace
+}  // namespace muster::agent
