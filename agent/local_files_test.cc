@@ -90,6 +90,9 @@ TEST_F(LogLayoutTest, WithoutALogFolderOnlyErrorFilesArePrivatelyKept) {
   auto layout = LogLayout::Make({.log_dir = "", .run_id = "x"});
   ASSERT_TRUE(layout.ok());
   EXPECT_EQ(layout->kept_folder(), "");
+  // Only named so far: the guardian, who removes it, is told before it exists.
+  EXPECT_FALSE(fs::exists(layout->private_folder()));
+  layout->MakeAttempt(0, 1);
   EXPECT_EQ(fs::status(layout->private_folder()).permissions(), fs::perms(0700));
   EXPECT_EQ(layout->StdoutFile(0, LocalRank(0)), "");
   EXPECT_EQ(layout->ErrorFile(0, LocalRank(0)),
