@@ -1,6 +1,8 @@
 // Collective operations between the workers of a round. All ranks must start the same operations
 // with the same types, counts and roots in the same order; a disagreement is an error on every rank
-// that names both calls. Operations run in the order in which they were started.
+// that names both calls. Operations run in the order in which they were started, so that a
+// collective may be given what an earlier operation is still writing; sends and receives that
+// follow each other run together.
 //
 // Buffers are plain host memory and belong to the group from the start of an operation until its
 // Work is done. Zero counts are allowed. After an error the group is unusable: every later

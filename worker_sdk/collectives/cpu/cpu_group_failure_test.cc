@@ -290,6 +290,20 @@ TEST(CpuGroupAsync, OperationsRunInOrderAndMayBeDroppedOrWaitedForTwice) {
   });
 }
 
+TEST(CpuGroupAsync, ACollectiveReadsWhatTheOneBeforeItWrote) {
+  GroupRig(3).Run([](ProcessGroup& group) {
+    constexpr size_t kCount = 1u << 20;
+    auto n = static_cast<size_t>(group.world_size());
+    std::vector<int32_t> values(kCount, group.rank());
+    std::vector<int32_t> all(n * kCount);
+    Work sum = group.AllReduce(MutableView(values), ReduceOp::kSum);
+    Status status = group.AllGather(View(values), MutableView(all)).Wait();
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_TRUE(sum.IsDone());
+    EXPECT_EQ(all, std::vector<int32_t>(n * kCount, 0 + 1 + 2));
+  });
+}
+
 TEST(CpuGroupAsync, BothSidesMaySendFirst) {
   GroupRig(3).Run([](ProcessGroup& group) {
     constexpr size_t kCount = 4u << 20;
