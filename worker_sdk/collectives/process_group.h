@@ -76,9 +76,10 @@ class ProcessGroup {
   virtual int world_size() const = 0;
 
   // Every operation returns at once; its Work ends with OK, kInvalidArgument (this call can't be:
-  // average of integers, root out of range, count not divisible), kFailedPrecondition (ranks
-  // disagree on the call), or kAborted (PeerLost). On an error the contents of output buffers are
-  // undefined.
+  // average of integers, root out of range, counts that don't fit, buffers that overlap where they
+  // may not, a null pointer; only this rank is told, and the group goes on), kFailedPrecondition
+  // (ranks disagree on the call), or kAborted (PeerLost). On an error the contents of output
+  // buffers are undefined.
 
   // Done when all ranks have started it.
   virtual Work Barrier() = 0;
@@ -89,7 +90,8 @@ class ProcessGroup {
   // Rank r's `input` becomes elements [r*count, (r+1)*count) of everybody's `output`, which has
   // world_size() * input.count elements and may not overlap `input` unless that slice is it.
   virtual Work AllGather(ConstBuffer input, Buffer output) = 0;
-  // Reduces `input` (world_size() * output.count elements) and leaves slice r at rank r.
+  // Reduces `input` (world_size() * output.count elements) and leaves slice r at rank r. `output`
+  // may not overlap `input` unless it is that slice of it.
   virtual Work ReduceScatter(ConstBuffer input, Buffer output, ReduceOp op) = 0;
   // Point to point; matched in order between each pair of ranks. To oneself: kInvalidArgument.
   virtual Work Send(ConstBuffer data, int to) = 0;

@@ -171,6 +171,24 @@ TEST_P(CpuGroup, ReduceScatterLeavesEachRankItsSlice) {
   });
 }
 
+TEST_P(CpuGroup, ASliceMayBeGatheredFromAndScatteredToItsPlace) {
+  GroupRig(GetParam()).Run([](ProcessGroup& group) {
+    constexpr size_t kCount = 9001;
+    auto n = static_cast<size_t>(group.world_size()), rank = static_cast<size_t>(group.rank());
+    auto inputs = AllInputs<double>(group.world_size(), n * kCount);
+    std::vector<double> data = inputs[rank];
+    double* slice = data.data() + rank * kCount;
+    Status status =
+        group.ReduceScatter(View(data), {slice, kCount, DataType::kF64}, ReduceOp::kSum).Wait();
+    ASSERT_TRUE(status.ok()) << status.message();
+    status = group.AllGather({slice, kCount, DataType::kF64}, MutableView(data)).Wait();
+    ASSERT_TRUE(status.ok()) << status.message();
+    for (size_t i = 0; i < data.size(); ++i) {
+      ASSERT_EQ(data[i], Reference(ReduceOp::kSum, inputs, i));
+    }
+  });
+}
+
 TEST_P(CpuGroup, AllGatherCollectsEverySlice) {
   GroupRig(GetParam()).Run([](ProcessGroup& group) {
     for (size_t count : {size_t{0}, size_t{1}, size_t{97}, size_t{20000}}) {
