@@ -7,7 +7,8 @@
 // Buffers are plain host memory and belong to the group from the start of an operation until its
 // Work is done. Zero counts are allowed. After an error the group is unusable: every later
 // operation fails at once with the first error. Thread-safe, but ranks must agree on the order:
-// normally one thread starts operations.
+// normally one thread starts operations. In a forked child every operation of a world of more than
+// one fails with kFailedPrecondition.
 #ifndef MUSTER_WORKER_SDK_COLLECTIVES_PROCESS_GROUP_H_
 #define MUSTER_WORKER_SDK_COLLECTIVES_PROCESS_GROUP_H_
 
