@@ -243,19 +243,40 @@ TEST(CpuGroupValues, CancellationShowsTheOrderOfAddition) {
   });
 }
 
-TEST(CpuGroupValues, NanWinsOverNumbersAndTheFirstZeroStays) {
-  for (ReduceOp op : {ReduceOp::kMin, ReduceOp::kMax}) {
+TEST(CpuGroupValues, ANanOnAnyRankReachesAll) {
+  for (Algorithm algorithm : {Algorithm::kDirect, Algorithm::kRing}) {
     for (int nan_rank = 0; nan_rank < 3; ++nan_rank) {
-      GroupRig(3).Run([&](ProcessGroup& group) {
-        float nan = std::numeric_limits<float>::quiet_NaN();
-        std::vector<float> data = {group.rank() == nan_rank ? nan : 1.0F,
-                                   group.rank() == 0 ? -0.0F : 0.0F};
-        ASSERT_TRUE(group.AllReduce(MutableView(data), op).Wait().ok());
-        EXPECT_TRUE(std::isnan(data[0]));
-        EXPECT_TRUE(std::signbit(data[1]));
+      GroupRig(3, algorithm).Run([&](ProcessGroup& group) {
+        for (ReduceOp op : kAllOps) {
+          float nan = std::numeric_limits<float>::quiet_NaN();
+          // One element of each rank's part.
+          std::vector<float> data(3, group.rank() == nan_rank ? nan : 1.0F);
+          ASSERT_TRUE(group.AllReduce(MutableView(data), op).Wait().ok());
+          for (float value : data) EXPECT_TRUE(std::isnan(value)) << ReduceOpName(op);
+        }
       });
     }
   }
+}
+
+TEST(CpuGroupValues, InfinitiesDenormalsAndTheSignOfZeroSurvive) {
+  GroupRig(3).Run([](ProcessGroup& group) {
+    float inf = std::numeric_limits<float>::infinity();
+    float tiny = std::numeric_limits<float>::denorm_min();
+    // The last is inf - inf.
+    std::vector<float> data = {group.rank() == 1 ? inf : 1.0F, tiny, -0.0F,
+                               group.rank() == 1 ? inf : -inf};
+    ASSERT_TRUE(group.AllReduce(MutableView(data), ReduceOp::kSum).Wait().ok());
+    EXPECT_EQ(data[0], inf);
+    EXPECT_EQ(data[1], 3 * tiny);
+    EXPECT_TRUE(data[2] == 0 && std::signbit(data[2]));
+    EXPECT_TRUE(std::isnan(data[3]));
+    for (ReduceOp op : {ReduceOp::kMin, ReduceOp::kMax}) {
+      std::vector<float> zero = {group.rank() == 0 ? -0.0F : 0.0F};
+      ASSERT_TRUE(group.AllReduce(MutableView(zero), op).Wait().ok());
+      EXPECT_TRUE(std::signbit(zero[0]));
+    }
+  });
 }
 
 TEST(CpuGroupValues, LargeBuffersThatNeedManyTurnsOfEveryWindow) {
