@@ -16,9 +16,15 @@ namespace {
 constexpr size_t kMaxRandomState = 64 << 10;
 constexpr char kOnlyShard[] = "shard-00000-of-00001.safetensors";
 
+// A status of that code; where a peer was lost, it says which.
+Status MakeStatus(StatusCode code, int lost_rank, std::string message) {
+  if (code == StatusCode::kAborted) return Status::PeerLost(lost_rank, std::move(message));
+  return {code, std::move(message)};
+}
+
 // The status again, with what was being done.
 Status Explain(const std::string& what, const Status& status) {
-  return {status.code(), what + ": " + status.message()};
+  return MakeStatus(status.code(), status.lost_rank(), what + ": " + status.message());
 }
 
 Status BroadcastText(ProcessGroup& group, size_t size, std::string* text) {
@@ -98,14 +104,16 @@ Result<std::unique_ptr<CheckpointStore>> CheckpointStore::Open(Context& context,
 
 // Rank 0's status, on every rank.
 Status CheckpointStore::Agree(Status status) {
-  std::array<int64_t, 2> head = {static_cast<int64_t>(status.code()),
+  std::array<int64_t, 3> head = {static_cast<int64_t>(status.code()), status.lost_rank(),
                                  static_cast<int64_t>(status.message().size())};
   Status sent = group_.Broadcast(MutableView(head), 0).Wait();
   if (!sent.ok()) return sent;
   std::string message = status.message();
-  if (head[1] > 0) sent = BroadcastText(group_, static_cast<size_t>(head[1]), &message);
+  if (head[2] > 0) sent = BroadcastText(group_, static_cast<size_t>(head[2]), &message);
   if (!sent.ok()) return sent;
-  return group_.rank() == 0 ? status : Status(static_cast<StatusCode>(head[0]), message);
+  if (group_.rank() == 0) return status;
+  return MakeStatus(static_cast<StatusCode>(head[0]), static_cast<int>(head[1]),
+                    std::move(message));
 }
 
 Result<std::vector<std::string>> CheckpointStore::GatherRandomStates(const std::string& mine) {

@@ -158,9 +158,10 @@ TEST_F(CheckpointStoreTest, TheManifestNamesTheAncestor) {
 TEST_F(CheckpointStoreTest, ARefusedGrantPublishesNothing) {
   Round(2, [](RankRun run) {
     ASSERT_TRUE(run.Save(100).ok());
-    run.context.grant = Status(StatusCode::kAborted, "round 1 is over");
+    run.context.grant = Status::PeerLost(1, "round 1 is over");
     const Status refused = run.Save(200);
     EXPECT_EQ(refused.code(), StatusCode::kAborted) << run.group.rank();
+    EXPECT_EQ(refused.lost_rank(), 1) << run.group.rank();
     EXPECT_NE(refused.message().find("step 200"), std::string::npos);
     EXPECT_NE(refused.message().find("round 1 is over"), std::string::npos);
     auto loaded = run.store.Load();

@@ -1,11 +1,14 @@
 // Collective operations between the workers of a round. All ranks must start the same operations
 // with the same types, counts and roots in the same order; a disagreement is an error on every rank
-// that names both calls. Operations run in the order in which they were started.
+// that names both calls. Operations run in the order in which they were started, so that a
+// collective may be given what an earlier operation is still writing; sends and receives that
+// follow each other run together.
 //
 // Buffers are plain host memory and belong to the group from the start of an operation until its
 // Work is done. Zero counts are allowed. After an error the group is unusable: every later
 // operation fails at once with the first error. Thread-safe, but ranks must agree on the order:
-// normally one thread starts operations.
+// normally one thread starts operations. In a forked child every operation of a world of more than
+// one fails with kFailedPrecondition.
 #ifndef MUSTER_WORKER_SDK_COLLECTIVES_PROCESS_GROUP_H_
 #define MUSTER_WORKER_SDK_COLLECTIVES_PROCESS_GROUP_H_
 
@@ -74,9 +77,10 @@ class ProcessGroup {
   virtual int world_size() const = 0;
 
   // Every operation returns at once; its Work ends with OK, kInvalidArgument (this call can't be:
-  // average of integers, root out of range, count not divisible), kFailedPrecondition (ranks
-  // disagree on the call), or kAborted (PeerLost). On an error the contents of output buffers are
-  // undefined.
+  // average of integers, root out of range, counts that don't fit, buffers that overlap where they
+  // may not, a null pointer; only this rank is told, and the group goes on), kFailedPrecondition
+  // (ranks disagree on the call), or kAborted (PeerLost). On an error the contents of output
+  // buffers are undefined.
 
   // Done when all ranks have started it.
   virtual Work Barrier() = 0;
@@ -87,7 +91,8 @@ class ProcessGroup {
   // Rank r's `input` becomes elements [r*count, (r+1)*count) of everybody's `output`, which has
   // world_size() * input.count elements and may not overlap `input` unless that slice is it.
   virtual Work AllGather(ConstBuffer input, Buffer output) = 0;
-  // Reduces `input` (world_size() * output.count elements) and leaves slice r at rank r.
+  // Reduces `input` (world_size() * output.count elements) and leaves slice r at rank r. `output`
+  // may not overlap `input` unless it is that slice of it.
   virtual Work ReduceScatter(ConstBuffer input, Buffer output, ReduceOp op) = 0;
   // Point to point; matched in order between each pair of ranks. To oneself: kInvalidArgument.
   virtual Work Send(ConstBuffer data, int to) = 0;

@@ -1,6 +1,6 @@
 #include "worker_sdk/collectives/cpu/cpu_group.h"
 
-#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +17,27 @@ namespace {
 
 Work Invalid(std::string message) {
   return Work(Status(StatusCode::kInvalidArgument, std::move(message)));
+}
+
+// Memory that can be: a place for it, and a size that a pointer can span (which also keeps all
+// arithmetic on sizes from wrapping around).
+template <class AnyBuffer>
+bool IsMemory(const AnyBuffer& buffer) {
+  size_t most = static_cast<size_t>(PTRDIFF_MAX) / SizeOf(buffer.type);
+  return buffer.count == 0 || (buffer.data != nullptr && buffer.count <= most);
+}
+template <class AnyBuffer>
+Work NoMemory(const char* call, const AnyBuffer& buffer) {
+  return Invalid(std::string(call) + " of " + std::to_string(buffer.count) + " elements of " +
+                 DataTypeName(buffer.type) + " " +
+                 (buffer.data == nullptr ? "at a null pointer" : "is more than memory can have"));
+}
+
+// Whether two buffers share no byte.
+bool AreApart(const ConstBuffer& a, const Buffer& b) {
+  const auto* first = static_cast<const std::byte*>(a.data);
+  const auto* second = static_cast<const std::byte*>(b.data);
+  return first + a.bytes() <= second || second + b.bytes() <= first;
 }
 
 class CpuGroup : public ProcessGroup {
@@ -39,6 +60,7 @@ class CpuGroup : public ProcessGroup {
 
   Work Broadcast(Buffer data, int root) override {
     if (!IsRank(root)) return Invalid("broadcast from rank " + NoRank(root));
+    if (!IsMemory(data)) return NoMemory("broadcast", data);
     base::MutexLock lock(mutex_);
     return Begin<cpu::Broadcast>(
         {CallKind::kBroadcast, NextCall(), data.type, ReduceOp::kSum, root, data.count}, data);
@@ -46,6 +68,7 @@ class CpuGroup : public ProcessGroup {
 
   Work AllReduce(Buffer data, ReduceOp op) override {
     if (!CanReduce(data.type, op)) return Invalid(CannotAverage("all_reduce", data.type));
+    if (!IsMemory(data)) return NoMemory("all_reduce", data);
     base::MutexLock lock(mutex_);
     if (algorithm_ == Algorithm::kRing) {
       return Begin<RingAllReduce>(
@@ -56,17 +79,16 @@ class CpuGroup : public ProcessGroup {
   }
 
   Work AllGather(ConstBuffer input, Buffer output) override {
+    if (!IsMemory(input)) return NoMemory("all_gather", input);
+    if (!IsMemory(output)) return NoMemory("all_gather", output);
     if (input.type != output.type || output.count != input.count * Ranks()) {
       return Invalid("all_gather of " + std::to_string(input.count) + " elements per rank into " +
                      std::to_string(output.count) + " elements: a world of " +
                      std::to_string(Ranks()) + " needs " + std::to_string(input.count * Ranks()) +
                      " of the same type");
     }
-    const auto* in = static_cast<const std::byte*>(input.data);
-    const auto* out = static_cast<const std::byte*>(output.data);
-    bool is_apart = in + input.bytes() <= out || out + output.bytes() <= in;
-    bool is_slice = in == out + static_cast<size_t>(place_.rank) * input.bytes();
-    if (input.count != 0 && !is_apart && !is_slice) {
+    if (input.count != 0 && !AreApart(input, output) &&
+        input.data != OwnSlice(output.data, input.bytes())) {
       return Invalid("all_gather: the input overlaps the output and isn't this rank's slice of it");
     }
     base::MutexLock lock(mutex_);
@@ -77,11 +99,19 @@ class CpuGroup : public ProcessGroup {
 
   Work ReduceScatter(ConstBuffer input, Buffer output, ReduceOp op) override {
     if (!CanReduce(input.type, op)) return Invalid(CannotAverage("reduce_scatter", input.type));
+    if (!IsMemory(input)) return NoMemory("reduce_scatter", input);
+    if (!IsMemory(output)) return NoMemory("reduce_scatter", output);
     if (input.type != output.type || input.count != output.count * Ranks()) {
       return Invalid("reduce_scatter of " + std::to_string(input.count) + " elements into " +
                      std::to_string(output.count) + " elements per rank: a world of " +
                      std::to_string(Ranks()) + " needs " + std::to_string(output.count * Ranks()) +
                      " of the same type");
+    }
+    // Anywhere else it would overwrite what other ranks are still to get.
+    if (output.count != 0 && !AreApart(input, output) &&
+        output.data != OwnSlice(input.data, output.bytes())) {
+      return Invalid(
+          "reduce_scatter: the output overlaps the input and isn't this rank's slice of it");
     }
     base::MutexLock lock(mutex_);
     return Begin<DirectReduce>(
@@ -90,6 +120,7 @@ class CpuGroup : public ProcessGroup {
 
   Work Send(ConstBuffer data, int to) override {
     if (!IsRank(to) || to == place_.rank) return Invalid("send to rank " + NoRank(to));
+    if (!IsMemory(data)) return NoMemory("send", data);
     base::MutexLock lock(mutex_);
     return Begin<cpu::Send>({CallKind::kSendReceive, ++sent_to_[static_cast<size_t>(to)], data.type,
                              ReduceOp::kSum, to, data.count},
@@ -98,6 +129,7 @@ class CpuGroup : public ProcessGroup {
 
   Work Receive(Buffer data, int from) override {
     if (!IsRank(from) || from == place_.rank) return Invalid("receive from rank " + NoRank(from));
+    if (!IsMemory(data)) return NoMemory("receive", data);
     base::MutexLock lock(mutex_);
     return Begin<cpu::Receive>({CallKind::kSendReceive, ++received_from_[static_cast<size_t>(from)],
                                 data.type, ReduceOp::kSum, place_.rank, data.count},
@@ -106,6 +138,9 @@ class CpuGroup : public ProcessGroup {
 
  private:
   size_t Ranks() const { return static_cast<size_t>(place_.world_size); }
+  const std::byte* OwnSlice(const void* whole, size_t slice_bytes) const {
+    return static_cast<const std::byte*>(whole) + static_cast<size_t>(place_.rank) * slice_bytes;
+  }
   bool IsRank(int rank) const { return rank >= 0 && rank < place_.world_size; }
   std::string NoRank(int rank) const {
     return std::to_string(rank) + " can't be: this is rank " + std::to_string(place_.rank) +

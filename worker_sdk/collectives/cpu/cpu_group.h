@@ -4,9 +4,9 @@
 //
 // Order of reduction: for each element x0 + x1 + ... in rank order (`Algorithm::kDirect`), whatever
 // the sizes and the timing; `kRing` adds in an order that depends on the element's place, equal
-// over ranks and runs. Minimum and maximum: a NaN on any rank makes a NaN (with x86's or the
-// compiler's choice of payload, the same on all ranks); of -0.0 and 0.0 the one of the lowest rank
-// counts.
+// over ranks and runs. A NaN on any rank makes a NaN, in every operation (with x86's or the
+// compiler's choice of payload, the same on all ranks). Minimum and maximum: of -0.0 and 0.0 the
+// one that comes first in the order counts.
 //
 // Destroying the group finishes what was started (for at most `leave_patience`) and then leaves, so
 // that a rank may go as soon as its own part is done. A rank that is gone ends the operations of

@@ -105,6 +105,8 @@ TEST(CpuGroupArguments, WhatCannotBeIsRefusedAndTheGroupGoesOn) {
         {group.ReduceScatter(View(ints), MutableView(ints), ReduceOp::kSum), "needs 8"},
         {group.ReduceScatter(View(ints), {ints.data(), 2, DataType::kI32}, ReduceOp::kAvg),
          "average of integers"},
+        {group.ReduceScatter(View(ints), {ints.data() + 1, 2, DataType::kI32}, ReduceOp::kSum),
+         "overlaps"},
         {group.Send(View(ints), group.rank()), "can't be"},
         {group.Receive(MutableView(ints), 7), "7 can't be"},
     };
@@ -121,6 +123,39 @@ TEST(CpuGroupArguments, WhatCannotBeIsRefusedAndTheGroupGoesOn) {
   options.rank = 2;
   options.world_size = 2;
   EXPECT_EQ(CreateCpuGroup(store, abort, options).status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST(CpuGroupArguments, MemoryThatCannotBeIsRefused) {
+  GroupRig(2).Run([](ProcessGroup& group) {
+    constexpr size_t kTooMany = size_t{1} << 63;
+    std::vector<float> floats(4);
+    Buffer nowhere{nullptr, 4, DataType::kF32};
+    ConstBuffer from_nowhere{nullptr, 4, DataType::kF32};
+    int peer = 1 - group.rank();
+    const Work refused[] = {
+        group.Broadcast(nowhere, 0),
+        group.AllReduce(nowhere, ReduceOp::kSum),
+        group.AllGather({nullptr, 2, DataType::kF32}, MutableView(floats)),
+        group.AllGather({floats.data(), 2, DataType::kF32}, nowhere),
+        group.ReduceScatter(from_nowhere, {floats.data(), 2, DataType::kF32}, ReduceOp::kSum),
+        group.ReduceScatter(View(floats), {nullptr, 2, DataType::kF32}, ReduceOp::kSum),
+        group.Send(from_nowhere, peer),
+        group.Receive(nowhere, peer),
+    };
+    for (const Work& work : refused) {
+      EXPECT_EQ(work.Wait().code(), StatusCode::kInvalidArgument);
+      EXPECT_NE(work.Wait().message().find("elements of f32 at a null pointer"), std::string::npos)
+          << work.Wait().message();
+    }
+    // Twice as many as this are none, in 64 bits.
+    Status wrapped =
+        group.AllGather({floats.data(), kTooMany, DataType::kU8}, {floats.data(), 0, DataType::kU8})
+            .Wait();
+    EXPECT_EQ(wrapped.code(), StatusCode::kInvalidArgument);
+    EXPECT_NE(wrapped.message().find("more than memory can have"), std::string::npos)
+        << wrapped.message();
+    EXPECT_TRUE(group.Barrier().Wait().ok());
+  });
 }
 
 TEST(CpuGroupAbort, EndsEveryWaitWithWhatTheAgentSaid) {
@@ -287,6 +322,20 @@ TEST(CpuGroupAsync, OperationsRunInOrderAndMayBeDroppedOrWaitedForTwice) {
     int64_t expected = 1;
     for (int i = 0; i < 20; ++i) expected *= 3;
     EXPECT_EQ(values, std::vector<int64_t>(1000, expected));
+  });
+}
+
+TEST(CpuGroupAsync, ACollectiveReadsWhatTheOneBeforeItWrote) {
+  GroupRig(3).Run([](ProcessGroup& group) {
+    constexpr size_t kCount = 1u << 20;
+    auto n = static_cast<size_t>(group.world_size());
+    std::vector<int32_t> values(kCount, group.rank());
+    std::vector<int32_t> all(n * kCount);
+    Work sum = group.AllReduce(MutableView(values), ReduceOp::kSum);
+    Status status = group.AllGather(View(values), MutableView(all)).Wait();
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_TRUE(sum.IsDone());
+    EXPECT_EQ(all, std::vector<int32_t>(n * kCount, 0 + 1 + 2));
   });
 }
 

@@ -171,6 +171,24 @@ TEST_P(CpuGroup, ReduceScatterLeavesEachRankItsSlice) {
   });
 }
 
+TEST_P(CpuGroup, ASliceMayBeGatheredFromAndScatteredToItsPlace) {
+  GroupRig(GetParam()).Run([](ProcessGroup& group) {
+    constexpr size_t kCount = 9001;
+    auto n = static_cast<size_t>(group.world_size()), rank = static_cast<size_t>(group.rank());
+    auto inputs = AllInputs<double>(group.world_size(), n * kCount);
+    std::vector<double> data = inputs[rank];
+    double* slice = data.data() + rank * kCount;
+    Status status =
+        group.ReduceScatter(View(data), {slice, kCount, DataType::kF64}, ReduceOp::kSum).Wait();
+    ASSERT_TRUE(status.ok()) << status.message();
+    status = group.AllGather({slice, kCount, DataType::kF64}, MutableView(data)).Wait();
+    ASSERT_TRUE(status.ok()) << status.message();
+    for (size_t i = 0; i < data.size(); ++i) {
+      ASSERT_EQ(data[i], Reference(ReduceOp::kSum, inputs, i));
+    }
+  });
+}
+
 TEST_P(CpuGroup, AllGatherCollectsEverySlice) {
   GroupRig(GetParam()).Run([](ProcessGroup& group) {
     for (size_t count : {size_t{0}, size_t{1}, size_t{97}, size_t{20000}}) {
@@ -225,19 +243,40 @@ TEST(CpuGroupValues, CancellationShowsTheOrderOfAddition) {
   });
 }
 
-TEST(CpuGroupValues, NanWinsOverNumbersAndTheFirstZeroStays) {
-  for (ReduceOp op : {ReduceOp::kMin, ReduceOp::kMax}) {
+TEST(CpuGroupValues, ANanOnAnyRankReachesAll) {
+  for (Algorithm algorithm : {Algorithm::kDirect, Algorithm::kRing}) {
     for (int nan_rank = 0; nan_rank < 3; ++nan_rank) {
-      GroupRig(3).Run([&](ProcessGroup& group) {
-        float nan = std::numeric_limits<float>::quiet_NaN();
-        std::vector<float> data = {group.rank() == nan_rank ? nan : 1.0F,
-                                   group.rank() == 0 ? -0.0F : 0.0F};
-        ASSERT_TRUE(group.AllReduce(MutableView(data), op).Wait().ok());
-        EXPECT_TRUE(std::isnan(data[0]));
-        EXPECT_TRUE(std::signbit(data[1]));
+      GroupRig(3, algorithm).Run([&](ProcessGroup& group) {
+        for (ReduceOp op : kAllOps) {
+          float nan = std::numeric_limits<float>::quiet_NaN();
+          // One element of each rank's part.
+          std::vector<float> data(3, group.rank() == nan_rank ? nan : 1.0F);
+          ASSERT_TRUE(group.AllReduce(MutableView(data), op).Wait().ok());
+          for (float value : data) EXPECT_TRUE(std::isnan(value)) << ReduceOpName(op);
+        }
       });
     }
   }
+}
+
+TEST(CpuGroupValues, InfinitiesDenormalsAndTheSignOfZeroSurvive) {
+  GroupRig(3).Run([](ProcessGroup& group) {
+    float inf = std::numeric_limits<float>::infinity();
+    float tiny = std::numeric_limits<float>::denorm_min();
+    // The last is inf - inf.
+    std::vector<float> data = {group.rank() == 1 ? inf : 1.0F, tiny, -0.0F,
+                               group.rank() == 1 ? inf : -inf};
+    ASSERT_TRUE(group.AllReduce(MutableView(data), ReduceOp::kSum).Wait().ok());
+    EXPECT_EQ(data[0], inf);
+    EXPECT_EQ(data[1], 3 * tiny);
+    EXPECT_TRUE(data[2] == 0 && std::signbit(data[2]));
+    EXPECT_TRUE(std::isnan(data[3]));
+    for (ReduceOp op : {ReduceOp::kMin, ReduceOp::kMax}) {
+      std::vector<float> zero = {group.rank() == 0 ? -0.0F : 0.0F};
+      ASSERT_TRUE(group.AllReduce(MutableView(zero), op).Wait().ok());
+      EXPECT_TRUE(std::signbit(zero[0]));
+    }
+  });
 }
 
 TEST(CpuGroupValues, LargeBuffersThatNeedManyTurnsOfEveryWindow) {

@@ -41,19 +41,30 @@ void Broadcast::Arrived(int peer, uint8_t lane, size_t size) {
 }
 
 AllGather::AllGather(const Call& call, const Place& place, ConstBuffer input, Buffer output)
-    : LaneOperation(call, place) {
+    : LaneOperation(call, place),
+      input_(input),
+      own_slice_(static_cast<std::byte*>(output.data) +
+                 static_cast<size_t>(place.rank) * input.bytes()) {
   const auto* own = static_cast<const std::byte*>(input.data);
   auto* all = static_cast<std::byte*>(output.data);
   size_t size = input.bytes();
   for (int r = 0; r < place.world_size; ++r) {
-    std::byte* slice = all + static_cast<size_t>(r) * size;
-    if (r == place.rank) {
-      if (size != 0) std::memmove(slice, own, size);
-    } else {
-      Out(r) = {own, size, size};
-      In(r) = {slice, size};
-    }
+    if (r == place.rank) continue;
+    Out(r) = {own, size, size};
+    In(r) = {all + static_cast<size_t>(r) * size, size};
   }
+  // Alone, nobody will ask for anything.
+  if (place.world_size == 1) CopyOwnSlice();
+}
+
+std::optional<Outgoing> AllGather::NextFor(int peer) {
+  if (!is_copied_) CopyOwnSlice();
+  return LaneOperation::NextFor(peer);
+}
+
+void AllGather::CopyOwnSlice() {
+  is_copied_ = true;
+  if (input_.count != 0) std::memmove(own_slice_, input_.data, input_.bytes());
 }
 
 Send::Send(const Call& call, const Place& place, ConstBuffer data, int to)

@@ -59,6 +59,16 @@ class Broadcast : public LaneOperation {
 class AllGather : public LaneOperation {
  public:
   AllGather(const Call& call, const Place& place, ConstBuffer input, Buffer output);
+  std::optional<Outgoing> NextFor(int peer) override;
+
+ private:
+  // Our own slice goes to its place when the operation's turn has come and not before: an operation
+  // that was started earlier may still be writing the input.
+  void CopyOwnSlice();
+
+  const ConstBuffer input_;
+  std::byte* const own_slice_;
+  bool is_copied_ = false;
 };
 
 class Send : public LaneOperation {

@@ -183,6 +183,45 @@ TEST(HandshakeWithStrangers, ACrowdOfThemDoesNoHarm) {
   acceptor.JoinRightly();
 }
 
+TEST(HandshakeWithStrangers, ACrowdDoesNotPushOutARanksOwnCall) {
+  // The test is rank 0, and answers rank 1's call only after a crowd has come to rank 1.
+  GroupRig rig(2);
+  rig.options().handshake_patience = std::chrono::minutes(1);
+  auto listener = Listen("127.0.0.1");
+  ASSERT_TRUE(listener.ok());
+  CpuGroupOptions zero = rig.OptionsOf(0);
+  ASSERT_TRUE(rig.store().Set(EndpointKey(zero, 0), listener->endpoint).ok());
+  std::thread one([&] {
+    auto group = rig.Join(1);
+    EXPECT_TRUE(group.ok()) << group.status().message();
+  });
+  pollfd called{listener->socket.fd(), POLLIN, 0};
+  ASSERT_EQ(poll(&called, 1, 30000), 1);
+  Socket call(accept4(listener->socket.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+
+  auto endpoint = rig.store().Get(EndpointKey(zero, 1), milliseconds(30000));
+  ASSERT_TRUE(endpoint.ok());
+  std::vector<Socket> crowd;
+  for (int i = 0; i < 200; ++i) {
+    auto socket = StartConnect(*endpoint);
+    ASSERT_TRUE(socket.ok());
+    crowd.push_back(*std::move(socket));
+  }
+  // The first of them has had to go.
+  EXPECT_EQ(ReadToEnd(crowd.front()), "");
+
+  Opening ours{zero.world, 0, 2, HashOfName(zero.name), {}};
+  HandshakeSession session(std::move(call), Role::kAcceptor, ours, zero.key, -1);
+  HandshakeSession::Outcome outcome = session.GoOn();
+  while (outcome == HandshakeSession::Outcome::kGoing) {
+    pollfd fd{session.fd(), session.events(), 0};
+    ASSERT_EQ(poll(&fd, 1, 30000), 1);
+    outcome = session.GoOn();
+  }
+  EXPECT_EQ(outcome, HandshakeSession::Outcome::kProven) << session.problem();
+  one.join();
+}
+
 TEST(HandshakeWithStrangers, AnotherRoundWorldOrKeyIsRefused) {
   Acceptor acceptor;
   acceptor.Start();

@@ -159,8 +159,10 @@ void MeshBuilder::AcceptAll() {
     Socket socket(accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.IsOpen()) return;
     if (sessions_.size() >= kMaxStrangers + sockets_.size()) {
-      auto oldest = std::ranges::find_if(
-          sessions_, [](const Session& session) { return session.handshake.rank() < 0; });
+      // Not our own calls: a rank that we gave up would never be called again.
+      auto oldest = std::ranges::find_if(sessions_, [](const Session& session) {
+        return session.called < 0 && session.handshake.rank() < 0;
+      });
       if (oldest != sessions_.end()) sessions_.erase(oldest);
     }
     sessions_.push_back(

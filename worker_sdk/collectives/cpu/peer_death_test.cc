@@ -1,5 +1,5 @@
-// Ranks are processes, one is SIGKILLed: the others must end with PeerLost and its rank, whatever
-// they were doing. Each rank's process reports by its exit code.
+// Ranks are processes. One is SIGKILLed: the others must end with PeerLost and its rank, whatever
+// they were doing. Or one forks: the child is no rank. Each process reports by its exit code.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -164,6 +164,40 @@ TEST(PeerDeath, WhatTheAgentSaysIsBelievedBeforeWhatTheConnectionShows) {
   EXPECT_EQ(WEXITSTATUS(status), kLostOther);
   close(pipe_fds[0]);
   close(pipe_fds[1]);
+}
+
+TEST(ForkedChild, IsToldAndLeavesTheGroupAlone) {
+  FakeAgent agent(2);
+  std::vector<pid_t> pids;
+  for (int r = 0; r < 2; ++r) {
+    pid_t pid = fork();
+    if (pid != 0) {
+      pids.push_back(pid);
+      continue;
+    }
+    agent.SetEnvironment(r);
+    auto context = Context::Create();
+    if (!context.ok()) _exit(kSetUp);
+    auto group = CreateProcessGroup(**context);
+    if (!group.ok() || !(*group)->Barrier().Wait().ok()) _exit(kSetUp);
+    pid_t child = fork();
+    if (child == 0) {
+      // A child that hangs is a failure.
+      alarm(30);
+      StatusCode code = (*group)->Barrier().Wait().code();
+      group->reset();
+      _exit(code == StatusCode::kFailedPrecondition ? 0 : kOtherError);
+    }
+    int status = 0;
+    if (waitpid(child, &status, 0) != child || status != 0) _exit(kOtherError);
+    _exit((*group)->Barrier().Wait().ok() ? 0 : kSetUp);
+  }
+  agent.Start();
+  for (pid_t pid : pids) {
+    int status = -1;
+    ASSERT_EQ(waitpid(pid, &status, 0), pid);
+    EXPECT_EQ(status, 0) << WEXITSTATUS(status);
+  }
 }
 
 }  // namespace

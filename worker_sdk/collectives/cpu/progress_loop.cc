@@ -30,14 +30,22 @@ int MillisecondsUntil(std::chrono::steady_clock::time_point when) {
 
 ProgressLoop::ProgressLoop(std::vector<std::unique_ptr<Link>> links, AbortSignal& abort,
                            const Options& options)
-    : options_(options), abort_(abort), wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    : options_(options),
+      abort_(abort),
+      owner_(getpid()),
+      wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   MUSTER_CHECK(wake_fd_ >= 0);
   peers_.resize(links.size());
   for (size_t r = 0; r < links.size(); ++r) peers_[r].link = std::move(links[r]);
-  thread_ = std::thread([this] { Run(); });
+  thread_ = std::make_unique<std::thread>([this] { Run(); });
 }
 
 ProgressLoop::~ProgressLoop() {
+  if (getpid() != owner_) {
+    (void)thread_.release();
+    close(wake_fd_);
+    return;
+  }
   {
     base::MutexLock lock(mutex_);
     is_leaving_ = true;
@@ -45,11 +53,17 @@ ProgressLoop::~ProgressLoop() {
   }
   uint64_t one = 1;
   MUSTER_CHECK(write(wake_fd_, &one, sizeof(one)) == sizeof(one));
-  thread_.join();
+  thread_->join();
   close(wake_fd_);
 }
 
-void ProgressLoop::Start(std::unique_ptr<Operation> operation, std::shared_ptr<Work::State> state) {
+void ProgressLoop::Start(std::unique_ptr<Operation> operation,
+                         const std::shared_ptr<Work::State>& state) {
+  if (getpid() != owner_) {
+    return state->Finish({StatusCode::kFailedPrecondition,
+                          "this process was forked from worker process " + std::to_string(owner_) +
+                              ", to whom the group belongs; make a group of its own after exec"});
+  }
   Status failure;
   {
     base::MutexLock lock(mutex_);

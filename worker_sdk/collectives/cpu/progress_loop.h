@@ -7,9 +7,12 @@
 //   running --destructor--> leaving: finishes what was started, says goodbye, closes
 //
 // A rank that fails tells the others why before it closes its connections, so that all report the
-// same cause. Start() is thread-safe; everything else belongs to the loop's thread.
+// same cause. Start() is thread-safe; everything else belongs to the loop's thread. A forked child
+// doesn't have that thread: its operations fail, and destruction touches nothing of the parent's.
 #ifndef MUSTER_WORKER_SDK_COLLECTIVES_CPU_PROGRESS_LOOP_H_
 #define MUSTER_WORKER_SDK_COLLECTIVES_CPU_PROGRESS_LOOP_H_
+
+#include <sys/types.h>
 
 #include <array>
 #include <chrono>
@@ -45,8 +48,9 @@ class ProgressLoop {
   ProgressLoop(const ProgressLoop&) = delete;
   ProgressLoop& operator=(const ProgressLoop&) = delete;
 
-  // Takes over the operation; `state` is finished when it has ended. Fails at once after a failure.
-  void Start(std::unique_ptr<Operation> operation, std::shared_ptr<Work::State> state);
+  // Takes over the operation; `state` is finished when it has ended. Fails at once after a failure
+  // and in a forked child.
+  void Start(std::unique_ptr<Operation> operation, const std::shared_ptr<Work::State>& state);
   // OK until the group has failed.
   Status failure() const;
 
@@ -115,13 +119,15 @@ class ProgressLoop {
 
   bool has_failed_ = false;
 
+  const pid_t owner_;
   const int wake_fd_;
   mutable base::Mutex mutex_;
   std::deque<Running> started_ MUSTER_GUARDED_BY(mutex_);
   Status failure_ MUSTER_GUARDED_BY(mutex_);
   bool is_leaving_ MUSTER_GUARDED_BY(mutex_) = false;
   Clock::time_point leave_by_ MUSTER_GUARDED_BY(mutex_){};
-  std::thread thread_;
+  // unique_ptr: a forked child leaves it alone, there's nothing to join.
+  std::unique_ptr<std::thread> thread_;
 };
 
 }  // namespace muster::cpu
