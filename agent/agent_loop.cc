@@ -83,7 +83,8 @@ void AgentLoop::OnDisconnected(uint64_t connection, absl::Status why) {
   tasks_.Post([this, connection, why = std::move(why)] {
     if (connection != connection_) return;
     Step(RendezvousDisconnected{.why = std::string(why.message()),
-                                .is_hopeless = IsHopeless(why.code())});
+                                .is_hopeless = IsHopeless(why.code()),
+                                .is_refused = rendezvous::IsRefused(why)});
   });
 }
 

@@ -112,7 +112,8 @@ void AgentRules::On(const RendezvousDisconnected& event) {
     contact_.Closed(now_);
     return;
   }
-  contact_.Lost(now_);
+  contact_.Lost(now_, event.is_refused);
+  if (event.is_refused) Emit(RenewDeadline{contact_.guardian_deadline()});
   if (was_attached) {
     ShowLine("lost contact with the rendezvous at " + options_.endpoint + " (" + event.why +
                  "); trying again for " + DurationText(contact_.patience()),
@@ -173,8 +174,7 @@ void AgentRules::CheckLease() {
   bool is_live = has_workers && group_->is_live();
   if (has_workers) {
     ShowLine("no answer from the rendezvous at " + options_.endpoint +
-                 " for the length of the lease: this node may have been replaced, so its workers "
-                 "are killed",
+                 " for too long: this node may have been replaced, so its workers are killed",
              /*is_warning=*/true);
     EndRound(Rank(-1), "this node lost contact with the rendezvous");
     if (is_live) group_->Fence();

@@ -13,6 +13,9 @@ constexpr Duration kAttachPatience = std::chrono::seconds(10);
 // Heartbeats whose acknowledgement may still come. At lease/3 the deadline passes after three.
 constexpr size_t kMostUnacknowledged = 16;
 constexpr Duration kDefaultLease = std::chrono::seconds(3);
+// How long a refusal holds, from when its try began: less than the second in which a new rendezvous
+// is quiet, by enough for the guardian's deadline and for killing.
+constexpr Duration kRefusalHolds = std::chrono::milliseconds(700);
 
 }  // namespace
 
@@ -20,9 +23,7 @@ Duration Contact::Lease::Margin() const {
   return std::min(kMargin, (IsZero() ? kDefaultLease : length) / 4);
 }
 
-Duration Contact::Lease::Usable() const {
-  return (IsZero() ? kDefaultLease : length) - Margin();
-}
+Duration Contact::Lease::Usable() const { return (IsZero() ? kDefaultLease : length) - Margin(); }
 
 Contact::Contact(Options options, Instant started)
     : options_(options),
@@ -45,10 +46,19 @@ void Contact::Attached(Instant now, Duration lease, Duration reconnect_timeout) 
   unacknowledged_.clear();
   backoff_.Reset();
   first_try_is_left_ = true;
+  is_only_refused_ = false;
+  nobody_there_at_.reset();
 }
 
-void Contact::Lost(Instant now) {
-  if (state_ == State::kAttached) missing_since_ = now;
+void Contact::Lost(Instant now, bool is_refused) {
+  if (state_ == State::kAttached) {
+    missing_since_ = now;
+    is_only_refused_ = true;
+  } else if (state_ == State::kConnecting && is_refused) {
+    if (is_only_refused_) nobody_there_at_ = try_began_;
+  } else {
+    is_only_refused_ = false;
+  }
   state_ = State::kPausing;
   unacknowledged_.clear();
   next_heartbeat_ = Instant::Never();
@@ -76,6 +86,7 @@ void Contact::ScheduleTry(Instant now) {
 bool Contact::TakeRetry(Instant now) {
   if (state_ != State::kPausing || now < next_try_) return false;
   state_ = State::kConnecting;
+  try_began_ = now;
   next_try_ = Instant::Never();
   return true;
 }
@@ -99,6 +110,12 @@ bool Contact::Acknowledged(uint64_t sequence) {
     unacknowledged_.pop_front();
   }
   return moved;
+}
+
+Instant Contact::deadline() const {
+  if (!nobody_there_at_) return deadline_;
+  Instant most = missing_since_ + options_.reconnect_timeout;
+  return std::max(deadline_, std::min(*nobody_there_at_ + kRefusalHolds, most));
 }
 
 bool Contact::IsUnanswered(Instant now) const {

@@ -4,6 +4,11 @@
 //
 // The deadline is counted from when an acknowledged message was *sent*, less a margin: the
 // rendezvous counts from receipt, which is later, so this side always stops first.
+//
+// A refused connection proves more than silence does: nobody listened there when the try began, and
+// a rendezvous that started later forms no round in its first second (JobOptions::startup_quiet).
+// So while every try since contact was lost is refused, the deadline moves along with the tries,
+// for reconnect_timeout at most; the first that isn't refused leaves the rest to the lease.
 #ifndef MUSTER_AGENT_CORE_CONTACT_H_
 #define MUSTER_AGENT_CORE_CONTACT_H_
 
@@ -44,8 +49,8 @@ class Contact {
   // The stream is open and Attach is being sent.
   void Opened(Instant now);
   void Attached(Instant now, Duration lease, Duration reconnect_timeout);
-  // The stream broke, or is given up on.
-  void Lost(Instant now);
+  // The stream broke, is given up on, or couldn't be opened; `is_refused`: nobody listens there.
+  void Lost(Instant now, bool is_refused = false);
   // We closed the stream.
   void Closed(Instant now);
   // After Closed(): a try is due at once, or after a pause if there were tries since Attached().
@@ -58,12 +63,13 @@ class Contact {
   // True if it moved the deadline.
   bool Acknowledged(uint64_t sequence);
 
-  // Our workers must not live past this without a new acknowledgement. Never() before the first.
-  Instant deadline() const { return deadline_; }
+  // Our workers must not live past this without a new acknowledgement or refusal. Never() before
+  // the first Attached.
+  Instant deadline() const;
   // The guardian's, for an agent that is frozen: between ours and the lease's end. At ours it would
   // race with us, and kill workers of an agent that has just reached the rendezvous again.
-  Instant guardian_deadline() const { return deadline_ + lease_.Margin() / 2; }
-  bool LeaseIsOver(Instant now) const { return now >= deadline_; }
+  Instant guardian_deadline() const { return deadline() + lease_.Margin() / 2; }
+  bool LeaseIsOver(Instant now) const { return now >= deadline(); }
   // An Attach that nobody answers; the stream should be given up on.
   bool IsUnanswered(Instant now) const;
   // When to give up for good; Never() while attached or closed.
@@ -97,7 +103,12 @@ class Contact {
   Lease lease_;
   // Since when contact is missing; the start, until the first Attached.
   Instant missing_since_;
+  // By the lease alone.
   Instant deadline_ = Instant::Never();
+  // All tries since contact was lost were refused; when the last of them began.
+  bool is_only_refused_ = false;
+  Instant try_began_;
+  std::optional<Instant> nobody_there_at_;
   Instant attach_sent_;
   Instant next_try_ = Instant::Never();
   Instant next_heartbeat_ = Instant::Never();

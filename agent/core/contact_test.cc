@@ -65,6 +65,68 @@ TEST(Contact, TheGuardiansDeadlineIsBetweenOursAndTheLeasesEnd) {
   EXPECT_EQ(AttachedContact().guardian_deadline(), At(10 + 2750));
 }
 
+// Contact is lost at `ms`; every try after is refused until `until_ms`.
+int64_t RefuseTries(Contact& contact, int64_t ms, int64_t until_ms) {
+  contact.Lost(At(ms));
+  int64_t last_try = 0;
+  for (; ms < until_ms; ++ms) {
+    if (!contact.TakeRetry(At(ms))) continue;
+    last_try = ms;
+    contact.Lost(At(ms + 1), /*is_refused=*/true);
+  }
+  return last_try;
+}
+
+TEST(Contact, TheDeadlineMovesAlongWithRefusedTries) {
+  Contact contact = AttachedContact();
+  int64_t last_try = RefuseTries(contact, 1000, 30'000);
+  EXPECT_GT(last_try, 30'000 - 260);
+  EXPECT_EQ(contact.deadline(), At(last_try + 700));
+  EXPECT_EQ(contact.guardian_deadline(), At(last_try + 950));
+}
+
+TEST(Contact, RefusalsMoveTheDeadlineForTheReconnectTimeoutAtMost) {
+  Contact contact = AttachedContact();
+  RefuseTries(contact, 1000, 60'990);
+  EXPECT_EQ(contact.deadline(), At(1000 + 60'000));
+}
+
+TEST(Contact, ATryThatIsNotRefusedLeavesTheRestToTheLease) {
+  Contact contact = AttachedContact();
+  int64_t last_try = RefuseTries(contact, 1000, 10'000);
+  ASSERT_TRUE(contact.TakeRetry(At(10'300)));
+  contact.Lost(At(10'310));  // reset, or no answer: somebody may be there
+  ASSERT_TRUE(contact.TakeRetry(At(10'600)));
+  contact.Lost(At(10'601), /*is_refused=*/true);
+  EXPECT_EQ(contact.deadline(), At(last_try + 700));
+}
+
+TEST(Contact, AnOpenStreamThatBreaksAgainEndsTheRefusals) {
+  Contact contact = AttachedContact();
+  int64_t last_try = RefuseTries(contact, 1000, 10'000);
+  ASSERT_TRUE(contact.TakeRetry(At(10'300)));
+  contact.Opened(At(10'310));
+  contact.Lost(At(10'320));
+  ASSERT_TRUE(contact.TakeRetry(At(10'600)));
+  contact.Lost(At(10'601), /*is_refused=*/true);
+  EXPECT_EQ(contact.deadline(), At(last_try + 700));
+}
+
+TEST(Contact, RefusalsBeforeTheLeaseIsOverDoNotShortenIt) {
+  Contact contact = AttachedContact();
+  RefuseTries(contact, 100, 300);
+  EXPECT_EQ(contact.deadline(), At(10 + 2500));
+}
+
+TEST(Contact, ContactAgainForgetsTheRefusals) {
+  Contact contact = AttachedContact();
+  RefuseTries(contact, 1000, 20'000);
+  ASSERT_TRUE(contact.TakeRetry(At(20'300)));
+  contact.Opened(At(20'310));
+  contact.Attached(At(20'320), seconds(3), Duration(0));
+  EXPECT_EQ(contact.deadline(), At(20'310 + 2500));
+}
+
 TEST(Contact, TriesAtOnceAfterALossThenBacksOff) {
   Contact contact = AttachedContact();
   contact.Lost(At(100));

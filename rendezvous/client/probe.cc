@@ -5,10 +5,10 @@
 #include <chrono>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/rendezvous.grpc.pb.h"
 #include "rendezvous/client/channel.h"
+#include "rendezvous/client/rendezvous_client.h"
 
 namespace muster::rendezvous {
 
@@ -28,8 +28,8 @@ ProbeResult Probe(const std::string& host, uint16_t port, Duration timeout) {
   grpc::Status status = stub->GetStatus(&context, request, &reply);
   if (status.ok() && !reply.version().empty()) return {ProbeAnswer::kMuster, reply.version()};
   absl::Status why = ExplainConnectFailure(status, endpoint);
-  bool nobody = absl::IsUnavailable(why) && absl::StrContains(why.message(), "refused");
-  return {nobody ? ProbeAnswer::kNobody : ProbeAnswer::kSomethingElse, std::string(why.message())};
+  return {IsRefused(why) ? ProbeAnswer::kNobody : ProbeAnswer::kSomethingElse,
+          std::string(why.message())};
 }
 
 }  // namespace muster::rendezvous

@@ -17,6 +17,12 @@
 
 namespace muster::rendezvous {
 
+// Whether a connection failed because nobody listens there (ECONNREFUSED): the rendezvous' process
+// is gone. The client words such a failure so, and only such.
+inline bool IsRefused(const absl::Status& why) {
+  return absl::IsUnavailable(why) && why.message().ends_with(": connection refused");
+}
+
 class SessionObserver {
  public:
   virtual ~SessionObserver() = default;

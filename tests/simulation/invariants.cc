@@ -277,7 +277,10 @@ void Invariants::CheckSpawn(AgentIndex agent, const StartRound& place) {
   }
 }
 
-void Invariants::CheckDeadline(Instant deadline, Instant last_acknowledged) {
+void Invariants::CheckDeadline(Instant deadline, Instant last_acknowledged,
+                               const std::optional<Instant>& nobody_there_at) {
+  // A rendezvous that started after a refused try forms no round before its quiet time is over.
+  if (nobody_there_at && deadline < *nobody_there_at + parts_.options.startup_quiet) return;
   Duration lease = parts_.options.lease;
   Duration margin = std::min<Duration>(std::chrono::milliseconds(500), lease / 4);
   if (deadline > last_acknowledged + lease - margin / 2) {

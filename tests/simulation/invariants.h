@@ -37,7 +37,9 @@ class Invariants {
   void SessionOpened(SessionId session, AgentIndex agent);
   void CheckSpawn(AgentIndex agent, const StartRound& place);
   // Both by the agent's own clock.
-  void CheckDeadline(Instant deadline, Instant last_acknowledged);
+  // `nobody_there_at`: when the agent's last try began that was refused.
+  void CheckDeadline(Instant deadline, Instant last_acknowledged,
+                     const std::optional<Instant>& nobody_there_at);
   void AgentEnded(AgentIndex agent, const Verdict& verdict);
 
   // ---- both

@@ -1,6 +1,7 @@
 #include "tests/simulation/sim_agent.h"
 
 #include <csignal>
+#include <string_view>
 #include <utility>
 
 #include "tests/simulation/invariants.h"
@@ -58,7 +59,8 @@ WorldIndex SimAgent::world() const {
 void SimAgent::Connected(StreamIndex stream) { Take(agent::RendezvousConnected{}, stream); }
 
 void SimAgent::Disconnected(StreamIndex stream, const char* why) {
-  Take(agent::RendezvousDisconnected{.why = why}, stream);
+  bool is_refused = std::string_view(why) == "connection refused";
+  Take(agent::RendezvousDisconnected{.why = why, .is_refused = is_refused}, stream);
 }
 
 void SimAgent::Said(StreamIndex stream, RendezvousMessage message) {
@@ -85,7 +87,10 @@ void SimAgent::Drain() {
     Incoming incoming = std::move(inbox_.front());
     inbox_.pop_front();
     if (incoming.stream >= 0 && incoming.stream != stream_) continue;
-    if (std::holds_alternative<agent::RendezvousDisconnected>(incoming.event)) stream_ = -1;
+    if (const auto* gone = std::get_if<agent::RendezvousDisconnected>(&incoming.event)) {
+      stream_ = -1;
+      if (gone->is_refused) nobody_there_at_ = connect_began_;
+    }
     Step(incoming.event);
   }
   is_draining_ = false;
@@ -173,6 +178,7 @@ void SimAgent::WatchTimer() {
 
 void SimAgent::Perform(agent::Connect&) {
   if (stream_ >= 0) parts_.network.CloseAgentEnd(stream_);
+  connect_began_ = LocalNow();
   stream_ = parts_.network.Connect(options_.index, options_.host);
   attach_sent_ = false;
 }
@@ -209,7 +215,7 @@ void SimAgent::Perform(agent::SendToRendezvous& effect) {
 void SimAgent::Perform(agent::RenewDeadline& effect) {
   bool is_over = told_verdict_.has_value();
   if (acknowledged_ && !is_over) {
-    parts_.invariants.CheckDeadline(effect.deadline, *acknowledged_);
+    parts_.invariants.CheckDeadline(effect.deadline, *acknowledged_, nobody_there_at_);
   }
   deadline_ = effect.deadline - options_.clock_offset;
   if (deadline_.IsNever() || !deadline_check_.IsNever()) return;

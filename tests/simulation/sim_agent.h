@@ -145,6 +145,9 @@ class SimAgent {
   std::deque<std::pair<uint64_t, Instant>> heartbeats_;
   Instant attach_sent_at_;
   std::optional<Instant> acknowledged_;
+  // When the stream that is being opened was asked for, and the last one that nobody listened for.
+  Instant connect_began_;
+  std::optional<Instant> nobody_there_at_;
   std::vector<AgentMessage> kept_;
 
   // The guardian.
