@@ -45,8 +45,7 @@ std::string DescribeFailure(const WorkerFailure& failure) {
   return text;
 }
 
-Verdict FailedByWorker(const std::string& run_id, const FailureList& failures, int restarts_charged,
-                       int max_restarts) {
+Verdict FailedByWorker(const FailureList& failures, int restarts_charged, int max_restarts) {
   Verdict verdict;
   verdict.failures = failures.InOrder();
   verdict.restarts_charged = restarts_charged;
@@ -61,7 +60,7 @@ Verdict FailedByWorker(const std::string& run_id, const FailureList& failures, i
   // A failure with exit code 0 (a reader of the error file may call it one) must not end as
   // success.
   verdict.exit_code = root.exit.ShellCode() == 0 ? 1 : root.exit.ShellCode();
-  verdict.reason = "job " + run_id + " failed: " + DescribeFailure(root);
+  verdict.reason = DescribeFailure(root);
   if (unstarted != nullptr) {
     verdict.reason += "; give the path of an executable program, the same on every node";
   } else if (max_restarts == 0) {

@@ -47,8 +47,7 @@ std::string DescribeFailure(const WorkerFailure& failure);
 
 // The job ends because a worker failed: the code is the root cause's own. `max_restarts` names the
 // budget that is spent; a worker that never started is blamed whatever is left.
-Verdict FailedByWorker(const std::string& run_id, const FailureList& failures, int restarts_charged,
-                       int max_restarts);
+Verdict FailedByWorker(const FailureList& failures, int restarts_charged, int max_restarts);
 
 }  // namespace muster::rendezvous
 
