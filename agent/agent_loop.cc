@@ -1,12 +1,10 @@
 #include "agent/agent_loop.h"
 
-#include <cerrno>
-#include <cstring>
 #include <ctime>
 #include <map>
 #include <utility>
 
-#include "agent/core/exit_code.h"
+#include "agent/core/start_failure.h"
 #include "agent/core/worker_environment.h"
 #include "agent/error_file.h"
 #include "agent/free_port.h"
@@ -251,11 +249,11 @@ WorkerFailure AgentLoop::FailureToStart(LocalRank local_rank, int error) {
   failure.rank = Rank(place_.first_rank.value + local_rank.value);
   failure.local_rank = local_rank;
   failure.node_name = settings_.core.attach.node_name;
-  failure.exit.code = error == ENOENT ? kExitNotFound : kExitNotExecutable;
   failure.wall_time_s = time(nullptr);
   failure.failed_to_start = true;
-  std::string program = settings_.argv.empty() ? "" : settings_.argv.front();
-  failure.message = "'" + program + "' can't be executed: " + std::strerror(error);
+  StartFailure why = ExplainStartFailure(settings_.argv.empty() ? "" : settings_.argv[0], error);
+  failure.exit.code = why.exit_code;
+  failure.message = std::move(why.message);
   return failure;
 }
 

@@ -113,7 +113,7 @@ bool JobMachine::Rules::ChargeFailures(const Round& round) {
     Note(name + " is over; nothing is charged");
     return true;
   }
-  const bool is_hopeless = round.failures.FailedToStart() != nullptr;
+  const bool is_hopeless = round.failures.Hopeless() != nullptr;
   if (!is_hopeless && ledger_.Charge(terms_->max_restarts)) {
     Note(name + " is over; restart " + std::to_string(ledger_.charged()) + " of " +
          std::to_string(terms_->max_restarts) + " is charged");

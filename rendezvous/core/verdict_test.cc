@@ -110,5 +110,17 @@ TEST(Verdict, AProgramThatCannotStartIsBlamedBeforeAnEarlierFailure) {
             "not found (/no/such); give the path of an executable program, the same on every node");
 }
 
+TEST(Verdict, AShortageIsChargedAsAnyFailure) {
+  FailureList failures;
+  WorkerFailure starved = Failure(2, 71);
+  starved.failed_to_start = true;
+  starved.message = "Too many open files";
+  failures.Add(At(5), starved);
+  EXPECT_EQ(failures.Hopeless(), nullptr);
+  EXPECT_EQ(FailedByWorker(failures, 1, 1).reason,
+            "worker rank 2 (local rank 0) on node n could not start (Too many open files); all 1 "
+            "restarts of --max-restarts are used up");
+}
+
 }  // namespace
 }  // namespace muster::rendezvous
