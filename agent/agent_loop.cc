@@ -138,9 +138,9 @@ void AgentLoop::Perform(const Disconnect&) {
 void AgentLoop::Perform(const SendToRendezvous& send) {
   AgentMessage message = send.message;
   if (auto* attach = std::get_if<Attach>(&message)) {
-    attach->candidate_port = FindFreePort(attach->address);
+    attach->candidate_port = FindFreePort();
   } else if (auto* done = std::get_if<StopDone>(&message)) {
-    done->candidate_port = FindFreePort(settings_.core.attach.address);
+    done->candidate_port = FindFreePort();
   }
   parts_.client->Send(message);
 }
