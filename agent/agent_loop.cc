@@ -147,6 +147,7 @@ void AgentLoop::Perform(const SendToRendezvous& send) {
 
 void AgentLoop::Perform(const SpawnGroup& spawn) {
   place_ = spawn.place;
+  first_error_file_.clear();
   const Attach& node = settings_.core.attach;
   WorkerSurroundings surroundings{.run_id = node.terms.run_id,
                                   .role = settings_.role,
@@ -233,6 +234,7 @@ WorkerFailure AgentLoop::FailureOf(LocalRank local_rank, int64_t pid, WorkerExit
   std::string error_file = parts_.layout->ErrorFile(place_.attempt, local_rank);
   if (std::optional<std::string> message = ReadErrorFile(error_file)) {
     failure.message = *std::move(message);
+    if (first_error_file_.empty()) first_error_file_ = error_file;
     // A private folder is gone by the time somebody reads this.
     if (!parts_.layout->kept_folder().empty()) failure.error_file = error_file;
   }

@@ -44,6 +44,14 @@ class LocalFilesTest : public testing::Test {
 using ErrorFile = LocalFilesTest;
 using LogLayoutTest = LocalFilesTest;
 
+TEST_F(ErrorFile, IsCopiedWholeOrTheReasonIsSaid) {
+  std::string from = File(R"({"message": "plain"})");
+  std::string to = folder_ / "copy.json";
+  EXPECT_EQ(CopyErrorFile(from, to), "");
+  EXPECT_EQ(ReadErrorFile(to), "plain");
+  EXPECT_EQ(CopyErrorFile(from, "/proc/nowhere/copy"), "No such file or directory");
+}
+
 TEST_F(ErrorFile, BothFormsOfTheRecordAreRead) {
   EXPECT_EQ(ReadErrorFile(File(R"({"message": {"message": "RuntimeError: x",
       "extraInfo": {"py_callstack": "Traceback\n  x\n", "timestamp": "1"}}})")),
