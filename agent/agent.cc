@@ -9,6 +9,7 @@
 #include "agent/agent_loop.h"
 #include "agent/core/exit_code.h"
 #include "agent/core/failure_report.h"
+#include "agent/error_file.h"
 #include "agent/log_layout.h"
 #include "agent/process/log_pump.h"
 #include "agent/server/worker_service.h"
@@ -59,11 +60,21 @@ class Agent::Work {
       pump.Say("muster: logs are in " + layout->kept_folder());
     }
     Verdict verdict = RunWith(pump, *layout);
+    if (!verdict.succeeded) PassErrorFileOn(pump);
     if (!layout->private_folder().empty()) {
       std::error_code ignored;  // the guardian has removed it, or will
       std::filesystem::remove_all(layout->private_folder(), ignored);
     }
     return verdict;
+  }
+
+  // Before the private folder goes.
+  void PassErrorFileOn(LogPump& pump) const {
+    if (settings_.error_file.empty() || loop_.first_error_file().empty()) return;
+    std::string problem = CopyErrorFile(loop_.first_error_file(), settings_.error_file);
+    if (problem.empty()) return;
+    pump.Say("muster: TORCHELASTIC_ERROR_FILE=" + settings_.error_file +
+             " can't be written: " + problem + "; name a file that this user may write");
   }
 
   Verdict RunWith(LogPump& pump, const LogLayout& layout) {

@@ -1,12 +1,10 @@
 #include "agent/agent_loop.h"
 
-#include <cerrno>
-#include <cstring>
 #include <ctime>
 #include <map>
 #include <utility>
 
-#include "agent/core/exit_code.h"
+#include "agent/core/start_failure.h"
 #include "agent/core/worker_environment.h"
 #include "agent/error_file.h"
 #include "agent/free_port.h"
@@ -141,15 +139,16 @@ void AgentLoop::Perform(const Disconnect&) {
 void AgentLoop::Perform(const SendToRendezvous& send) {
   AgentMessage message = send.message;
   if (auto* attach = std::get_if<Attach>(&message)) {
-    attach->candidate_port = FindFreePort(attach->address);
+    attach->candidate_port = FindFreePort();
   } else if (auto* done = std::get_if<StopDone>(&message)) {
-    done->candidate_port = FindFreePort(settings_.core.attach.address);
+    done->candidate_port = FindFreePort();
   }
   parts_.client->Send(message);
 }
 
 void AgentLoop::Perform(const SpawnGroup& spawn) {
   place_ = spawn.place;
+  first_error_file_.clear();
   const Attach& node = settings_.core.attach;
   WorkerSurroundings surroundings{.run_id = node.terms.run_id,
                                   .role = settings_.role,
@@ -236,6 +235,7 @@ WorkerFailure AgentLoop::FailureOf(LocalRank local_rank, int64_t pid, WorkerExit
   std::string error_file = parts_.layout->ErrorFile(place_.attempt, local_rank);
   if (std::optional<std::string> message = ReadErrorFile(error_file)) {
     failure.message = *std::move(message);
+    if (first_error_file_.empty()) first_error_file_ = error_file;
     // A private folder is gone by the time somebody reads this.
     if (!parts_.layout->kept_folder().empty()) failure.error_file = error_file;
   }
@@ -252,11 +252,11 @@ WorkerFailure AgentLoop::FailureToStart(LocalRank local_rank, int error) {
   failure.rank = Rank(place_.first_rank.value + local_rank.value);
   failure.local_rank = local_rank;
   failure.node_name = settings_.core.attach.node_name;
-  failure.exit.code = error == ENOENT ? kExitNotFound : kExitNotExecutable;
   failure.wall_time_s = time(nullptr);
   failure.failed_to_start = true;
-  std::string program = settings_.argv.empty() ? "" : settings_.argv.front();
-  failure.message = "'" + program + "' can't be executed: " + std::strerror(error);
+  StartFailure why = ExplainStartFailure(settings_.argv.empty() ? "" : settings_.argv[0], error);
+  failure.exit.code = why.exit_code;
+  failure.message = std::move(why.message);
   return failure;
 }
 

@@ -43,6 +43,9 @@ class AgentLoop : public rendezvous::SessionObserver,
   // Until the machine ends.
   Verdict Run(Parts parts);
 
+  // After Run(): the error file of the first worker of the last round on this node that left one.
+  const std::string& first_error_file() const { return first_error_file_; }
+
   void RequestStop(int signal);
   void ForwardSignal(int signal);
 
@@ -88,6 +91,7 @@ class AgentLoop : public rendezvous::SessionObserver,
   uint64_t connection_ = 0;
   // The newest round that was spawned.
   StartRound place_;
+  std::string first_error_file_;
   std::optional<Verdict> verdict_;
 };
 

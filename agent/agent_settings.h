@@ -36,6 +36,10 @@ struct AgentSettings {
   // How the job is called in the failure summary: the program's name.
   std::string program;
 
+  // Where a launcher above us looks for the cause (our own TORCHELASTIC_ERROR_FILE): gets a copy of
+  // the failed worker's error file. Empty: nowhere.
+  std::string error_file;
+
   // --log-dir; empty: none. `<log_dir>/<run_id>_<random>/attempt_<n>/<local_rank>/...`
   std::string log_dir;
   // One for each local rank; missing ones are all-console.

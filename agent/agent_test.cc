@@ -229,6 +229,25 @@ TEST_F(AgentTest, ShowsTheFailureThatEndedTheJob) {
   EXPECT_NE(console.find("\nmuster: job a/job failed\n"), std::string::npos) << console;
 }
 
+TEST_F(AgentTest, TheCauseIsLeftWhereALauncherAboveLooks) {
+  AgentSettings settings = ShellSettings(
+      "printf '{\"message\": \"why %s\"}' $RANK > "
+      "$TORCHELASTIC_ERROR_FILE; exit 3");
+  settings.core.attach.worker_count = 1;
+  settings.error_file = folder_ / "ours.json";
+  Start(settings);
+  LetIn();
+  client().Deliver(PlaceIn(1));
+  ASSERT_TRUE(Sent<WorkerFailed>());
+  Verdict verdict;
+  verdict.exit_code = 3;
+  EndJob(verdict);
+  EXPECT_EQ(Result().exit_code, 3);
+  std::stringstream left;
+  left << std::ifstream(folder_ / "ours.json").rdbuf();
+  EXPECT_EQ(left.str(), R"({"message": "why 0"})");
+}
+
 TEST_F(AgentTest, AProgramThatIsNotThereIsNoWorkersFailure) {
   AgentSettings settings = ShellSettings("");
   settings.argv = {"/no/such/program"};

@@ -4,6 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
+
 #include "nlohmann/json.hpp"
 
 namespace muster::agent {
@@ -59,6 +62,24 @@ std::optional<std::string> ReadErrorFile(const std::string& path) {
   if (text.size() > kMostText) text.resize(kMostText);
   while (!text.empty() && text.back() == '\n') text.pop_back();
   return text;
+}
+
+std::string CopyErrorFile(const std::string& from, const std::string& to) {
+  std::optional<std::string> text = ReadBounded(from);
+  if (!text) return "";
+  int fd = open(to.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+  if (fd < 0) return std::strerror(errno);
+  std::string problem;
+  for (size_t written = 0; written < text->size() && problem.empty();) {
+    ssize_t put = write(fd, text->data() + written, text->size() - written);
+    if (put >= 0) {
+      written += static_cast<size_t>(put);
+    } else if (errno != EINTR) {
+      problem = std::strerror(errno);
+    }
+  }
+  close(fd);
+  return problem;
 }
 
 }  // namespace muster::agent

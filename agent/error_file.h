@@ -12,6 +12,10 @@ namespace muster::agent {
 // file as it is. Nothing if there is no such regular file, or it is empty.
 std::optional<std::string> ReadErrorFile(const std::string& path);
 
+// Copies it, at most 1 MiB, over what may be at `to`. Returns why it can't be written, or nothing;
+// nothing also if there is no such file to copy.
+std::string CopyErrorFile(const std::string& from, const std::string& to);
+
 }  // namespace muster::agent
 
 #endif  // MUSTER_AGENT_ERROR_FILE_H_

@@ -3,14 +3,13 @@
 #define MUSTER_AGENT_FREE_PORT_H_
 
 #include <cstdint>
-#include <string>
 
 namespace muster::agent {
 
-// A port that nobody listened on a moment ago, at `address` if that is an IP address of this
-// machine, else on all interfaces. 0 if the kernel has none. It is not kept: another process may
-// take it before the worker does.
-uint16_t FindFreePort(const std::string& address);
+// A port that no socket of this machine was bound to a moment ago, at any address: rank 0 usually
+// listens on all of them (PyTorch's store does). 0 if the kernel has none. It is not kept: another
+// process may take it before the worker does.
+uint16_t FindFreePort();
 
 }  // namespace muster::agent
 

@@ -74,7 +74,8 @@ struct WorkerFailure {
   int64_t wall_time_s = 0;
   // Time from the worker's end until this message was sent, by the agent's monotonic clock.
   Duration age{0};
-  // Never started: exit.code is 126 (not executable) or 127 (not found). Never retried.
+  // No program ran: exit.code is 126 (not executable), 127 (not found) or 71 (the system lacked
+  // what its process needs; `message` says what).
   bool failed_to_start = false;
   // Path of the worker's error file, empty if it wrote none; `message` is the text within.
   std::string error_file;
@@ -83,6 +84,8 @@ struct WorkerFailure {
   std::string stderr_tail;
   std::string log_path;
 
+  // The program itself is no good: the same would come of every try.
+  bool IsHopeless() const { return failed_to_start && (exit.code == 126 || exit.code == 127); }
   friend bool operator==(const WorkerFailure&, const WorkerFailure&) = default;
 };
 

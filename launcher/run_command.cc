@@ -18,6 +18,7 @@
 #include "agent/core/signal_name.h"
 #include "agent/guardian/guardian.h"
 #include "agent/process/guardian_runner.h"
+#include "base/env.h"
 #include "base/mutex.h"
 #include "base/version.h"
 #include "launcher/exit_codes.h"
@@ -126,6 +127,7 @@ AgentSettings Settings(const RunOptions& options, const LaunchPlan& plan,
   settings.role = options.role;
   settings.program = ProgramName(options);
   settings.log_dir = options.log_dir;
+  if (const char* own = std::getenv(env::kErrorFile)) settings.error_file = own;
   settings.streams.resize(static_cast<size_t>(plan.worker_count));
   for (int i = 0; i < plan.worker_count; ++i) {
     agent::StreamChoice& choice = settings.streams[static_cast<size_t>(i)];

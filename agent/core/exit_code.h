@@ -9,6 +9,8 @@ namespace muster::agent {
 inline constexpr int kExitUnreachable = 69;
 // One of our own processes failed: the guardian is gone.
 inline constexpr int kExitInternal = 70;
+// The system lacks what a worker's process needs.
+inline constexpr int kExitOsError = 71;
 // A folder or file can't be written.
 inline constexpr int kExitCannotCreate = 73;
 inline constexpr int kExitNotAuthorised = 77;

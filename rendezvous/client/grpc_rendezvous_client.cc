@@ -145,7 +145,7 @@ class Core : public std::enable_shared_from_this<Core> {
   // The host resolved, or didn't: opens the stream of the newest connection.
   void Open(const absl::StatusOr<std::string>& target) {
     uint64_t connection = 0;
-    std::shared_ptr<proto::Rendezvous::Stub> stub;
+    std::shared_ptr<SessionStream> stream;
     {
       base::MutexLock lock(mutex_);
       is_resolving_ = false;
@@ -154,33 +154,26 @@ class Core : public std::enable_shared_from_this<Core> {
       connection = connection_;
       if (target.ok()) {
         stub_ = proto::Rendezvous::NewStub(MakeChannel(*target, options_.connect_timeout));
-        stub = stub_;
+        // Known before it is started: what the observer sends as soon as it is connected must find
+        // it, and a Connect() or Disconnect() that comes now must end it.
+        stream_ =
+            SessionStream::Make({.stub = stub_,
+                                 .connection = connection,
+                                 .endpoint = endpoint_,
+                                 .connect_timeout = options_.connect_timeout,
+                                 .observer = observer_,
+                                 .on_done = [core = shared_from_this()] { core->StreamDone(); }});
+        stream = stream_;
         ++streams_;
       } else {
         is_reporting_ = true;
       }
     }
-    if (!target.ok()) {
-      observer_->OnDisconnected(connection, target.status());
-      base::MutexLock lock(mutex_);
-      is_reporting_ = false;
-      changed_.notify_all();
-      return;
-    }
-    auto stream =
-        SessionStream::Start({.stub = std::move(stub),
-                              .connection = connection,
-                              .endpoint = endpoint_,
-                              .connect_timeout = options_.connect_timeout,
-                              .observer = observer_,
-                              .on_done = [core = shared_from_this()] { core->StreamDone(); }});
-    bool is_stale = false;
-    {
-      base::MutexLock lock(mutex_);
-      is_stale = is_closed_ || connection != connection_;
-      if (!is_stale) stream_ = stream;
-    }
-    if (is_stale) stream->Drop();
+    if (stream) return stream->Start();
+    observer_->OnDisconnected(connection, target.status());
+    base::MutexLock lock(mutex_);
+    is_reporting_ = false;
+    changed_.notify_all();
   }
 
   void StreamDone() {

@@ -20,18 +20,20 @@ constexpr Duration kCloseTime = std::chrono::seconds(1);
 
 }  // namespace
 
-std::shared_ptr<SessionStream> SessionStream::Start(SessionStreamOptions options) {
-  std::shared_ptr<SessionStream> stream(new SessionStream(std::move(options)));
-  stream->self_ = stream;
+std::shared_ptr<SessionStream> SessionStream::Make(SessionStreamOptions options) {
+  return std::shared_ptr<SessionStream>(new SessionStream(std::move(options)));
+}
+
+void SessionStream::Start() {
+  self_ = shared_from_this();
   {
-    base::MutexLock lock(stream->mutex_);
-    stream->SetAlarm(stream->options_.connect_timeout);
+    base::MutexLock lock(mutex_);
+    SetAlarm(options_.connect_timeout);
   }
-  stream->options_.stub->async()->Session(&stream->context_, stream.get());
+  options_.stub->async()->Session(&context_, this);
   // Writes are started from outside: gRPC must not be done before LetGo().
-  stream->AddHold();
-  stream->StartCall();
-  return stream;
+  AddHold();
+  StartCall();
 }
 
 void SessionStream::SetAlarm(Duration wait) {

@@ -1,5 +1,5 @@
 // One attempt to hold a session: a gRPC stream from its start to its end, reported to the observer.
-// Made by Start(), lives until gRPC is done with it, and is shared between gRPC and the client,
+// Once started it lives until gRPC is done with it, and is shared between gRPC and the client,
 // since either may be the last to refer to it. Thread-safe.
 #ifndef MUSTER_RENDEZVOUS_CLIENT_SESSION_STREAM_H_
 #define MUSTER_RENDEZVOUS_CLIENT_SESSION_STREAM_H_
@@ -35,8 +35,11 @@ struct SessionStreamOptions {
 class SessionStream : public grpc::ClientBidiReactor<proto::AgentMessage, proto::RendezvousMessage>,
                       public std::enable_shared_from_this<SessionStream> {
  public:
-  static std::shared_ptr<SessionStream> Start(SessionStreamOptions options);
+  static std::shared_ptr<SessionStream> Make(SessionStreamOptions options);
 
+  // To be called once, when whoever sends can find this stream: the observer may hear that it is
+  // connected before this returns. Close() or Drop() may come first.
+  void Start();
   void Send(const AgentMessage& message);
   // Ends the stream after all that was sent, without a report; at once if it isn't open yet.
   void Close();

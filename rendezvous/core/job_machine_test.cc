@@ -113,6 +113,27 @@ TEST(JobMachine, AProgramThatCannotStartEndsTheJobWhateverTheBudget) {
   EXPECT_EQ(Last<JobEnded>(story, "a")->verdict.failures[0].node_name, "b");
 }
 
+TEST(JobMachine, AShortageOfTheSystemIsChargedAndRetried) {
+  JobStory story = RunningPair({.max_restarts = 1});
+  WorkerFailure failure;
+  failure.exit.code = 71;
+  failure.failed_to_start = true;
+  story.Send("b", WorkerFailed{story.world("b"), failure});
+  story.StopDone("a");
+  story.StopDone("b");
+  EXPECT_EQ(story.machine().state(), JobState::kRunning);
+  EXPECT_EQ(Last<StartRound>(story, "a")->restarts_charged, 1);
+}
+
+TEST(JobMachine, TheRecordOfAFailedJobNamesItOnce) {
+  JobStory story = RunningPair({.max_restarts = 0, .shows_records = true});
+  story.WorkerFails("b", 2, 1);
+  story.StopDone("a");
+  story.StopDone("b");
+  const std::string trace = story.Trace();
+  EXPECT_NE(trace.find("# job j: failed: worker rank 2"), std::string::npos) << trace;
+}
+
 TEST(JobMachine, AFailureDuringAnotherStopIsNotCharged) {
   JobStory story = RunningPair({.min = 1, .max = 3, .max_restarts = 0});
   story.Attach("c");

@@ -125,6 +125,7 @@ class JobMachine::Rules {
   void NoteSuccess(Member& member, Slot& slot);
   void MaybeSucceed();
   void FailBelowMin(int exit_code, const std::string& cause);
+  // `verdict.reason` is the bare cause: what is said to people begins with the job's name.
   void EndJob(JobState state, Verdict verdict);
 
   // ---- job_commit.cc ----

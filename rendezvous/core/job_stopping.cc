@@ -113,7 +113,7 @@ bool JobMachine::Rules::ChargeFailures(const Round& round) {
     Note(name + " is over; nothing is charged");
     return true;
   }
-  const bool is_hopeless = round.failures.FailedToStart() != nullptr;
+  const bool is_hopeless = round.failures.Hopeless() != nullptr;
   if (!is_hopeless && ledger_.Charge(terms_->max_restarts)) {
     Note(name + " is over; restart " + std::to_string(ledger_.charged()) + " of " +
          std::to_string(terms_->max_restarts) + " is charged");
@@ -123,7 +123,7 @@ bool JobMachine::Rules::ChargeFailures(const Round& round) {
   if (round.failures.empty()) {
     verdict.exit_code = 1;
   } else {
-    verdict = FailedByWorker(run_id_, round.failures, ledger_.charged(), terms_->max_restarts);
+    verdict = FailedByWorker(round.failures, ledger_.charged(), terms_->max_restarts);
   }
   EndJob(JobState::kFailed, std::move(verdict));
   return false;
@@ -132,7 +132,7 @@ bool JobMachine::Rules::ChargeFailures(const Round& round) {
 void JobMachine::Rules::FailBelowMin(int exit_code, const std::string& cause) {
   Verdict verdict;
   verdict.exit_code = exit_code;
-  verdict.reason = "job " + run_id_ + " failed: " + std::to_string(ReadyNodes()) + " of " +
+  verdict.reason = std::to_string(ReadyNodes()) + " of " +
                    NodeRange(terms_->min_nodes, terms_->max_nodes) +
                    (ReadyNodes() == 1 ? " is here (" : " are here (") + cause + "); ";
   if (set_aside_attached_ > 0) {
@@ -152,6 +152,8 @@ void JobMachine::Rules::EndJob(JobState state, Verdict verdict) {
   verdict_ = std::move(verdict);
   const std::string how = verdict_->succeeded ? "succeeded" : "failed: " + verdict_->reason;
   Note(how + (round_ ? " (in " + RoundName() + ")" : ""));
+  // Agents show it as it is.
+  if (!verdict_->succeeded) verdict_->reason = "job " + run_id_ + " " + how;
   if (round_) effects_.emplace_back(RoundOver{round_->world, "the job has " + how});
   for (auto& [id, member] : members_) {
     member.slot.reset();

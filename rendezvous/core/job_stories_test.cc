@@ -551,8 +551,8 @@ TEST(JobStories, TheHostIsStopped) {
      0   a< Stop round 1 (job ends, culprit -1): stopped by SIGINT
      0   b< Stop round 1 (job ends, culprit -1): stopped by SIGINT
      0   round 1 is over
-     0   a< JobEnded code 130: stopped by SIGINT
-     0   b< JobEnded code 130: stopped by SIGINT
+     0   a< JobEnded code 130: job j failed: stopped by SIGINT
+     0   b< JobEnded code 130: job j failed: stopped by SIGINT
      0 a> stream ends
      0 b> stream ends
 )");

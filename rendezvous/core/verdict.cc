@@ -16,9 +16,9 @@ void FailureList::Add(Instant now, const WorkerFailure& failure) {
   if (kept_.size() > kMaxKept) kept_.pop_back();
 }
 
-const WorkerFailure* FailureList::FailedToStart() const {
+const WorkerFailure* FailureList::Hopeless() const {
   for (const Entry& entry : kept_) {
-    if (entry.failure.failed_to_start) return &entry.failure;
+    if (entry.failure.IsHopeless()) return &entry.failure;
   }
   return nullptr;
 }
@@ -34,8 +34,9 @@ std::string DescribeFailure(const WorkerFailure& failure) {
   std::string text = "worker rank " + std::to_string(failure.rank.value) + " (local rank " +
                      std::to_string(failure.local_rank.value) + ") on node " + failure.node_name;
   if (failure.failed_to_start) {
-    text += failure.exit.code == 126 ? " could not start: the program is not executable"
-                                     : " could not start: the program was not found";
+    text += " could not start";
+    if (failure.exit.code == 126) text += ": the program is not executable";
+    if (failure.exit.code == 127) text += ": the program was not found";
     if (!failure.message.empty()) text += " (" + failure.message + ")";
   } else if (failure.exit.signal != 0) {
     text += " was killed by signal " + std::to_string(failure.exit.signal);
@@ -45,24 +46,23 @@ std::string DescribeFailure(const WorkerFailure& failure) {
   return text;
 }
 
-Verdict FailedByWorker(const std::string& run_id, const FailureList& failures, int restarts_charged,
-                       int max_restarts) {
+Verdict FailedByWorker(const FailureList& failures, int restarts_charged, int max_restarts) {
   Verdict verdict;
   verdict.failures = failures.InOrder();
   verdict.restarts_charged = restarts_charged;
-  const WorkerFailure* unstarted = failures.FailedToStart();
-  const WorkerFailure& root = unstarted != nullptr ? *unstarted : failures.root();
-  if (unstarted != nullptr) {
+  const WorkerFailure* hopeless = failures.Hopeless();
+  const WorkerFailure& root = hopeless != nullptr ? *hopeless : failures.root();
+  if (hopeless != nullptr) {
     // The one to blame comes first, whatever else failed before it.
     auto place = std::find_if(verdict.failures.begin(), verdict.failures.end(),
-                              [](const WorkerFailure& f) { return f.failed_to_start; });
+                              [](const WorkerFailure& f) { return f.IsHopeless(); });
     std::rotate(verdict.failures.begin(), place, place + 1);
   }
   // A failure with exit code 0 (a reader of the error file may call it one) must not end as
   // success.
   verdict.exit_code = root.exit.ShellCode() == 0 ? 1 : root.exit.ShellCode();
-  verdict.reason = "job " + run_id + " failed: " + DescribeFailure(root);
-  if (unstarted != nullptr) {
+  verdict.reason = DescribeFailure(root);
+  if (hopeless != nullptr) {
     verdict.reason += "; give the path of an executable program, the same on every node";
   } else if (max_restarts == 0) {
     verdict.reason += "; --max-restarts is 0, so it was not restarted";

@@ -25,8 +25,8 @@ class FailureList {
   bool empty() const { return kept_.empty(); }
   // The earliest. Precondition: !empty().
   const WorkerFailure& root() const { return kept_.front().failure; }
-  // True, and in `failure`, if some worker never started: that is never retried.
-  const WorkerFailure* FailedToStart() const;
+  // The earliest that no restart can mend (WorkerFailure::IsHopeless); null if there is none.
+  const WorkerFailure* Hopeless() const;
   // The root cause first, then its followers in the order they happened.
   std::vector<WorkerFailure> InOrder() const;
 
@@ -46,9 +46,8 @@ class FailureList {
 std::string DescribeFailure(const WorkerFailure& failure);
 
 // The job ends because a worker failed: the code is the root cause's own. `max_restarts` names the
-// budget that is spent; a worker that never started is blamed whatever is left.
-Verdict FailedByWorker(const std::string& run_id, const FailureList& failures, int restarts_charged,
-                       int max_restarts);
+// budget that is spent; a program that can't be executed is blamed whatever is left.
+Verdict FailedByWorker(const FailureList& failures, int restarts_charged, int max_restarts);
 
 }  // namespace muster::rendezvous
 

@@ -74,7 +74,7 @@ TEST(Verdict, TheExitCodeIsTheRootCausesOwn) {
     failure.exit = c.exit;
     failures.Add(At(1), failure);
     failures.Add(At(2), Failure(0, 77));
-    const Verdict verdict = FailedByWorker("j", failures, 0, 0);
+    const Verdict verdict = FailedByWorker(failures, 0, 0);
     EXPECT_EQ(verdict.exit_code, c.code);
     EXPECT_FALSE(verdict.succeeded);
     EXPECT_EQ(Ranks(verdict.failures), (std::vector<int>{1, 0}));
@@ -87,11 +87,11 @@ TEST(Verdict, TheReasonNamesJobNodeCauseAndBudget) {
   failure.local_rank = LocalRank(1);
   failure.exit.signal = 11;
   failures.Add(At(1), failure);
-  EXPECT_EQ(FailedByWorker("j", failures, 2, 2).reason,
-            "job j failed: worker rank 3 (local rank 1) on node n was killed by signal 11; all 2 "
+  EXPECT_EQ(FailedByWorker(failures, 2, 2).reason,
+            "worker rank 3 (local rank 1) on node n was killed by signal 11; all 2 "
             "restarts of --max-restarts are used up");
-  EXPECT_EQ(FailedByWorker("j", failures, 0, 0).reason,
-            "job j failed: worker rank 3 (local rank 1) on node n was killed by signal 11; "
+  EXPECT_EQ(FailedByWorker(failures, 0, 0).reason,
+            "worker rank 3 (local rank 1) on node n was killed by signal 11; "
             "--max-restarts is 0, so it was not restarted");
 }
 
@@ -102,12 +102,24 @@ TEST(Verdict, AProgramThatCannotStartIsBlamedBeforeAnEarlierFailure) {
   unstarted.failed_to_start = true;
   unstarted.message = "/no/such";
   failures.Add(At(5), unstarted);
-  const Verdict verdict = FailedByWorker("j", failures, 0, 3);
+  const Verdict verdict = FailedByWorker(failures, 0, 3);
   EXPECT_EQ(verdict.exit_code, 127);
   EXPECT_EQ(Ranks(verdict.failures), (std::vector<int>{2, 0}));
   EXPECT_EQ(verdict.reason,
-            "job j failed: worker rank 2 (local rank 0) on node n could not start: the program was "
+            "worker rank 2 (local rank 0) on node n could not start: the program was "
             "not found (/no/such); give the path of an executable program, the same on every node");
+}
+
+TEST(Verdict, AShortageIsChargedAsAnyFailure) {
+  FailureList failures;
+  WorkerFailure starved = Failure(2, 71);
+  starved.failed_to_start = true;
+  starved.message = "Too many open files";
+  failures.Add(At(5), starved);
+  EXPECT_EQ(failures.Hopeless(), nullptr);
+  EXPECT_EQ(FailedByWorker(failures, 1, 1).reason,
+            "worker rank 2 (local rank 0) on node n could not start (Too many open files); all 1 "
+            "restarts of --max-restarts are used up");
 }
 
 }  // namespace

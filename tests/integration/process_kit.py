@@ -12,6 +12,7 @@ import tempfile
 import time
 import unittest
 import uuid
+import xml.etree.ElementTree as ET
 
 ROOT = os.environ.get("TEST_SRCDIR") and os.path.join(
     os.environ["TEST_SRCDIR"], os.environ.get("TEST_WORKSPACE", "muster")) or os.getcwd()
@@ -218,5 +219,66 @@ class Case(unittest.TestCase):
             self.assertIn(sentence, process.err)
 
 
+class CountedResult(unittest.TextTestResult):
+    """Keeps what test.xml needs: (name, seconds, kind, text) of each case that was run or skipped."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.counted = []
+        self._running = None
+
+    def _note(self, test, kind, text):
+        if self._running is None:
+            # Of a class or module, outside any case.
+            self.counted.append((test.id(), 0.0, kind, text))
+        elif self._running[1] != "failure":
+            self._running[1:] = [kind, text]
+
+    def startTest(self, test):
+        super().startTest(test)
+        self._running = [time.monotonic(), None, ""]
+
+    def stopTest(self, test):
+        super().stopTest(test)
+        began, kind, text = self._running
+        self._running = None
+        self.counted.append((test.id(), time.monotonic() - began, kind, text))
+
+    def addFailure(self, test, err):
+        super().addFailure(test, err)
+        self._note(test, "failure", self.failures[-1][1])
+
+    def addError(self, test, err):
+        super().addError(test, err)
+        self._note(test, "failure", self.errors[-1][1])
+
+    def addSubTest(self, test, subtest, err):
+        super().addSubTest(test, subtest, err)
+        if err is not None:
+            self._note(test, "failure", "%s: %s" % (subtest, err[1]))
+
+    def addSkip(self, test, reason):
+        super().addSkip(test, reason)
+        self._note(test, "skipped", reason)
+
+
+def write_xml(path, counted):
+    suite = ET.Element("testsuite", tests=str(len(counted)))
+    for name, seconds, kind, text in counted:
+        class_name, _, case_name = name.rpartition(".")
+        case = ET.SubElement(suite, "testcase", classname=class_name, name=case_name,
+                             time="%.3f" % seconds)
+        if kind:
+            # XML has no place for other control characters.
+            text = "".join(c for c in text if c >= " " or c in "\n\t")
+            ET.SubElement(case, kind, message=text.splitlines()[-1] if text else "").text = text
+    ET.ElementTree(suite).write(path, encoding="utf-8", xml_declaration=True)
+
+
 def main():
-    unittest.main(verbosity=2)
+    """As unittest.main(), and tells Bazel of every case: by itself it knows the script alone."""
+    runner = unittest.TextTestRunner(verbosity=2, resultclass=CountedResult)
+    result = unittest.main(testRunner=runner, exit=False).result
+    if "XML_OUTPUT_FILE" in os.environ:
+        write_xml(os.environ["XML_OUTPUT_FILE"], result.counted)
+    raise SystemExit(not result.wasSuccessful())

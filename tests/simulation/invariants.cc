@@ -227,8 +227,7 @@ void Invariants::SaidEnd(const JobEnded& ended) {
     Break("the job fails by a worker although none failed by itself");
   } else if (verdict.exit_code != root.exit.ShellCode()) {
     Break("the exit code isn't the root cause's own");
-  } else if (!root.failed_to_start &&
-             verdict.restarts_charged != parts_.options.terms.max_restarts) {
+  } else if (!root.IsHopeless() && verdict.restarts_charged != parts_.options.terms.max_restarts) {
     Break("the job fails by a worker before the budget is spent");
   }
   bool is_clear = last != nullptr && !last->was_disturbed &&

@@ -233,6 +233,30 @@ TEST(CpuGroupConnect, OutlastsAStoreThatIsOutOfReachForAWhile) {
   zero.join();
 }
 
+// A store that was restarted, empty, after the first key was set.
+class ForgetfulStore : public Store {
+ public:
+  explicit ForgetfulStore(Store& store) : store_(store) {}
+  Status Set(const std::string& key, const std::string& value) override {
+    return ++calls_ == 1 ? Status() : store_.Set(key, value);
+  }
+  Result<std::string> Get(const std::string& key, std::chrono::milliseconds wait) override {
+    return store_.Get(key, wait);
+  }
+
+ private:
+  Store& store_;
+  int calls_ = 0;
+};
+
+TEST(CpuGroupConnect, OutlastsAStoreThatForgotItsAddress) {
+  GroupRig rig(2);
+  std::thread one([&] { EXPECT_TRUE(rig.Join(1).ok()); });
+  ForgetfulStore forgetful(rig.store());
+  EXPECT_TRUE(CreateCpuGroup(forgetful, rig.abort(0), rig.OptionsOf(0)).ok());
+  one.join();
+}
+
 TEST(CpuGroupConnect, AnAddressThatIsNoneIsNamed) {
   GroupRig rig(2);
   rig.options().address = "no such host";

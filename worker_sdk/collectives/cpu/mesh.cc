@@ -22,6 +22,9 @@ using TimePoint = SteadyClock::time_point;
 constexpr std::chrono::milliseconds kRetryPause{50};
 // A wait for a key is cut into such pieces, so that an abort ends it.
 constexpr std::chrono::milliseconds kStoreWait{200};
+// While ranks are missing, our address is set again this often: a rendezvous that was restarted has
+// lost it, and who asks for it would wait in vain.
+constexpr std::chrono::milliseconds kRepublishPause{1000};
 // Connections that haven't proven themselves, beyond one per rank: the oldest go first.
 constexpr size_t kMaxStrangers = 64;
 
@@ -80,11 +83,17 @@ Result<std::vector<Socket>> MeshBuilder::Build() {
   listener_ = std::move(listener->socket);
   Status set = Publish(listener->endpoint);
   if (!set.ok()) return set;
+  TimePoint republish_at = SteadyClock::now() + kRepublishPause;
   Status fetched = FetchEndpoints();
   if (!fetched.ok()) return fetched;
   while (!IsComplete()) {
     if (abort_.IsRaised()) return abort_.status();
     if (SteadyClock::now() >= deadline_) return NameMissing();
+    if (SteadyClock::now() >= republish_at) {
+      // Out of reach, it has lost nothing yet; the next time will do.
+      (void)store_.Set(EndpointKey(options_, options_.rank), listener->endpoint);
+      republish_at = SteadyClock::now() + kRepublishPause;
+    }
     StartConnects();
     WaitForEvents();
     AcceptAll();

@@ -1,0 +1,38 @@
+#include "agent/core/start_failure.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include "agent/core/exit_code.h"
+
+namespace muster::agent {
+namespace {
+
+// Nothing if the error isn't a shortage.
+const char* RemedyOfShortage(int error) {
+  switch (error) {
+    case EAGAIN:
+      return "raise the limit of processes (`ulimit -u`, or pids.max of the cgroup) or start fewer "
+             "workers";
+    case ENOMEM:
+      return "free memory or start fewer workers";
+    case EMFILE:
+    case ENFILE:
+      return "raise the limit of open files (`ulimit -n`, or fs.file-max)";
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+StartFailure ExplainStartFailure(const std::string& program, int error) {
+  const std::string why = std::strerror(error);
+  if (const char* remedy = RemedyOfShortage(error)) {
+    return {kExitOsError, "no process can be made for '" + program + "': " + why + "; " + remedy};
+  }
+  return {error == ENOENT ? kExitNotFound : kExitNotExecutable,
+          "'" + program + "' can't be executed: " + why};
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,30 @@
+#include "agent/core/start_failure.h"
+
+#include <cerrno>
+
+#include "agent/core/exit_code.h"
+#include "gtest/gtest.h"
+
+namespace muster::agent {
+namespace {
+
+TEST(StartFailure, AProgramIsBlamedForWhatIsItsOwn) {
+  EXPECT_EQ(ExplainStartFailure("/no/such", ENOENT).exit_code, kExitNotFound);
+  EXPECT_EQ(ExplainStartFailure("/no/such", ENOENT).message,
+            "'/no/such' can't be executed: No such file or directory");
+  for (int error : {EACCES, ENOEXEC, ENOTDIR, ETXTBSY, E2BIG}) {
+    EXPECT_EQ(ExplainStartFailure("a", error).exit_code, kExitNotExecutable) << error;
+  }
+}
+
+TEST(StartFailure, AShortageIsTheMachinesAndSaysWhatToDo) {
+  for (int error : {EAGAIN, ENOMEM, EMFILE, ENFILE}) {
+    EXPECT_EQ(ExplainStartFailure("a", error).exit_code, kExitOsError) << error;
+  }
+  EXPECT_EQ(ExplainStartFailure("train.py", EMFILE).message,
+            "no process can be made for 'train.py': Too many open files; raise the limit of open "
+            "files (`ulimit -n`, or fs.file-max)");
+}
+
+}  // namespace
+}  // namespace muster::agent
