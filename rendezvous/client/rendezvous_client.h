@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "base/ids.h"
 #include "base/instant.h"
 #include "base/job_types.h"
@@ -20,7 +21,7 @@ namespace muster::rendezvous {
 // Whether a connection failed because nobody listens there (ECONNREFUSED): the rendezvous' process
 // is gone. The client words such a failure so, and only such.
 inline bool IsRefused(const absl::Status& why) {
-  return absl::IsUnavailable(why) && why.message().ends_with(": connection refused");
+  return absl::IsUnavailable(why) && absl::EndsWith(why.message(), ": connection refused");
 }
 
 class SessionObserver {

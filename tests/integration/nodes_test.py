@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import process_kit
@@ -181,6 +182,45 @@ class Losses(Cluster):
         host.wait_for_output("hosts the rendezvous")
         self.finish([node for node in nodes if node is not host])
         self.assert_ends(host, 143)
+
+
+class RendezvousGone(Cluster):
+    def daemon(self, *words):
+        daemon = self.start("rendezvous", "--listen=127.0.0.1:%d" % self.port, *words)
+        daemon.wait_for_output("listens at")
+        return daemon
+
+    def test_workers_outlive_an_absence_longer_than_the_lease(self):
+        daemon = self.daemon("--lease=1")
+        nodes = [self.elastic(i, "--no-python", "sh", "-c", Losses.WORKER) for i in (1, 2)]
+        for node in nodes:
+            node.wait_for_output(" of 2, ")
+        daemon.signal(signal.SIGKILL)
+        daemon.wait()
+        for node in nodes:
+            node.wait_for_output("lost contact")
+        # Nothing tells that time has passed but time: the agents' own line would end the wait early.
+        end = time.monotonic() + 3
+        wait_for(lambda: time.monotonic() > end or
+                 any("are killed" in node.err for node in nodes), "3 s without a rendezvous")
+        daemon = self.daemon("--lease=1")
+        for node in nodes:
+            node.wait_for_output("again")
+        self.write("finish", "")
+        for node in nodes:
+            self.assert_ends(node, 0)
+            self.assertEqual(node.out.count("attempt"), 1, node.said())
+            self.assertNotIn("are killed", node.err)
+        daemon.signal(signal.SIGTERM)
+        self.assert_ends(daemon, 0)
+
+    def test_an_absence_for_good_ends_the_job(self):
+        daemon = self.daemon("--reconnect-timeout=1")
+        node = self.start("run", "--nnodes=1:2", "--rdzv-endpoint=127.0.0.1:%d" % self.port,
+                          "--rdzv-conf=last_call_timeout=0.1", "--no-python", "sh", "-c", Losses.WORKER)
+        node.wait_for_output(" of 1, ")
+        daemon.signal(signal.SIGKILL)
+        self.assert_ends(node, 69, "127.0.0.1:%d" % self.port)
 
 
 class Disagreements(Cluster):
