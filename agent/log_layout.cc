@@ -26,9 +26,9 @@ std::string TemporaryFolder() {
 }
 
 absl::Status CannotWrite(const std::string& what, const std::string& path, int error) {
-  return absl::FailedPreconditionError(what + " " + path + " can't be written (" +
-                                       std::strerror(error) +
-                                       "); name a folder that this user may write");
+  return absl::FailedPreconditionError(
+      what + " " + path + " can't be written (" + std::strerror(error) +
+      "); name a folder that this user may write (--log-dir, or TMPDIR in the environment)");
 }
 
 // mkdtemp(3): a new folder for this user alone, whose name starts with `start`.

@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <new>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "base/version.h"
@@ -68,7 +70,20 @@ int Main(const std::vector<std::string>& argv) {
 }  // namespace muster::launcher
 
 int main(int argc, char** argv) {
-  int code = muster::launcher::Main(std::vector<std::string>(argv, argv + argc));
+  int code = 0;
+  try {
+    code = muster::launcher::Main(std::vector<std::string>(argv, argv + argc));
+  } catch (const std::system_error& error) {
+    // Threads that can't be made; what was started ends with this process.
+    muster::launcher::Say(
+        muster::launcher::Cat("the system gives no more threads (", error.code().message(),
+                              "); raise `ulimit -u` or the container's limit of processes"));
+    code = muster::launcher::kExitOsError;
+  } catch (const std::bad_alloc&) {
+    muster::launcher::Say(
+        "the system gives no more memory; raise `ulimit -v` or the limit of memory");
+    code = muster::launcher::kExitOsError;
+  }
   // Not exit(): all of ours is written and closed by now, and gRPC's threads may still run.
   std::fflush(nullptr);
   _exit(code);

@@ -48,7 +48,7 @@ constexpr FlagSpec kFlags[] = {
     {"reconnect-timeout", "SECONDS", kFaults,
      "How long to try to reach a lost rendezvous; workers go on while nobody listens there (default 60)"},
     {"monitor-interval", "SECONDS", kFaults, "Accepted for torchrun's sake; nothing is polled"},
-    {"log-dir", "DIR", kOutput, "Keep the workers' output in files below this folder"},
+    {"log-dir", "DIR", kOutput, "Folder for the files of --redirects and --tee and for error files; kept"},
     {"redirects", "0..3|RANK:V,...", kOutput,
      "To files, not the console: 1 stdout, 2 stderr, 3 both", 'r'},
     {"tee", "0..3|RANK:V,...", kOutput, "To files and the console; values as for --redirects", 't'},

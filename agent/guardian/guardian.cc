@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "agent/guardian/descriptor_limit.h"
 #include "agent/guardian/guardian_loop.h"
 #include "agent/guardian/init_duty.h"
 
@@ -85,6 +86,7 @@ GuardianLink StartGuardian() {
   GuardianLink link;
   link.error = guardian::LeaveInitBehind();
   if (link.error != 0) return link;
+  guardian::RaiseDescriptorLimit();
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
     link.error = errno;

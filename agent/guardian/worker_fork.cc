@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <string_view>
 
+#include "agent/guardian/descriptor_limit.h"
+
 namespace muster::agent::guardian {
 namespace {
 
@@ -97,6 +99,7 @@ int TryToExec(const Plan& plan) {
     if (plan.fds[i] >= 0) dup2(plan.fds[i], i);
   }
   CloseOthers(exec_pipe);
+  RestoreDescriptorLimit();
   if (plan.ignores_child_signal) signal(SIGCHLD, SIG_IGN);
   sigset_t none;
   sigemptyset(&none);

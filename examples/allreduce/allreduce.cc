@@ -1,5 +1,6 @@
 // Every worker contributes its rank + 1; all end with the sum. Runs alone (a world of one) and
-// under `muster run --standalone --nproc-per-node=4 bazel-bin/examples/allreduce/allreduce`.
+// under `muster run --standalone --nproc-per-node=4 --no-python
+// bazel-bin/examples/allreduce/allreduce`.
 #include <cstdio>
 #include <vector>
 

@@ -15,7 +15,8 @@ std::optional<Options> ParseOptions(int argc, char** argv, int* exit_code) {
   Options options;
   CLI::App app(
       "Trains a multilayer perceptron on Fashion-MNIST, on every rank that muster starts:\n"
-      "  muster run --standalone --nproc-per-node=2 fashion_mnist --checkpoint-dir=/tmp/run1",
+      "  muster run --standalone --nproc-per-node=2 --no-python fashion_mnist "
+      "--checkpoint-dir=/tmp/run1",
       "fashion_mnist");
   app.add_option("--data", options.data, "Folder of the four files")->capture_default_str();
   app.add_option("--epochs", options.epochs, "Passes over the data")

@@ -181,7 +181,8 @@ JobStatus JobMachine::Rules::Status(Instant now) const {
   JobStatus status;
   status.run_id = run_id_;
   status.state = state_;
-  if (round_) status.world = round_->world;
+  // After the last round its number still tells how far the job came.
+  status.world = round_ ? round_->world : World{highest_round_, WorldId{}};
   if (highest_round_.value > 0) status.attempt = static_cast<int>(highest_round_.value) - 1;
   status.restarts_charged = ledger_.charged();
   status.max_restarts = terms_ ? terms_->max_restarts : 0;
