@@ -46,7 +46,8 @@ constexpr FlagSpec kFlags[] = {
     {"lost-peer-grace", "SECONDS", kFaults,
      "From SIGTERM to SIGKILL after another node was lost (default 0: SIGKILL at once)"},
     {"reconnect-timeout", "SECONDS", kFaults,
-     "How long to try to reach a lost rendezvous again; workers live a lease meanwhile (default 60)"},
+     "How long to try to reach a lost rendezvous again; workers live a lease meanwhile (default "
+     "60)"},
     {"monitor-interval", "SECONDS", kFaults, "Accepted for torchrun's sake; nothing is polled"},
     {"log-dir", "DIR", kOutput, "Keep the workers' output in files below this folder"},
     {"redirects", "0..3|RANK:V,...", kOutput,
