@@ -46,9 +46,11 @@ constexpr FlagSpec kFlags[] = {
     {"lost-peer-grace", "SECONDS", kFaults,
      "From SIGTERM to SIGKILL after another node was lost (default 0: SIGKILL at once)"},
     {"reconnect-timeout", "SECONDS", kFaults,
-     "How long to try to reach a lost rendezvous; workers go on while nobody listens there (default 60)"},
+     "How long to try to reach a lost rendezvous; workers go on while nobody listens there "
+     "(default 60)"},
     {"monitor-interval", "SECONDS", kFaults, "Accepted for torchrun's sake; nothing is polled"},
-    {"log-dir", "DIR", kOutput, "Folder for the files of --redirects and --tee and for error files; kept"},
+    {"log-dir", "DIR", kOutput,
+     "Folder for the files of --redirects and --tee and for error files; kept"},
     {"redirects", "0..3|RANK:V,...", kOutput,
      "To files, not the console: 1 stdout, 2 stderr, 3 both", 'r'},
     {"tee", "0..3|RANK:V,...", kOutput, "To files and the console; values as for --redirects", 't'},

@@ -136,7 +136,6 @@ struct AnswerCommit {
 // One line for the person who watches. Each differs from the one before.
 struct Show {
   std::string text;
-  bool is_warning = false;
 };
 
 // The agent ends with this. Workers are gone, or given up on.

@@ -71,10 +71,10 @@ void AgentRules::ServeTimers() {
   }
 }
 
-void AgentRules::ShowLine(const std::string& text, bool is_warning) {
+void AgentRules::ShowLine(const std::string& text) {
   if (text == last_shown_) return;
   last_shown_ = text;
-  Emit(Show{.text = text, .is_warning = is_warning});
+  Emit(Show{.text = text});
 }
 
 // ---- contact -------------------------------------------------------------------------------
@@ -116,8 +116,7 @@ void AgentRules::On(const RendezvousDisconnected& event) {
   if (event.is_refused) Emit(RenewDeadline{contact_.guardian_deadline()});
   if (was_attached) {
     ShowLine("lost contact with the rendezvous at " + options_.endpoint + " (" + event.why +
-                 "); trying again for " + DurationText(contact_.patience()),
-             /*is_warning=*/true);
+             "); trying again for " + DurationText(contact_.patience()));
   } else if (!contact_.was_ever_attached()) {
     ShowLine("waiting for the rendezvous at " + options_.endpoint + " (" + event.why + ")");
   }
@@ -174,8 +173,7 @@ void AgentRules::CheckLease() {
   bool is_live = has_workers && group_->is_live();
   if (has_workers) {
     ShowLine("no answer from the rendezvous at " + options_.endpoint +
-                 " for too long: this node may have been replaced, so its workers are killed",
-             /*is_warning=*/true);
+             " for too long: this node may have been replaced, so its workers are killed");
     EndRound(Rank(-1), "this node lost contact with the rendezvous");
     if (is_live) group_->Fence();
     Stop(PlanStop(StopCause::kSuperseded, times_));
@@ -212,8 +210,7 @@ void AgentRules::Said(const Refused& message) {
 }
 
 void AgentRules::Supersede(const std::string& why) {
-  ShowLine("this node was replaced in the job (" + why + "); it joins again as a new one",
-           /*is_warning=*/true);
+  ShowLine("this node was replaced in the job (" + why + "); it joins again as a new one");
   CloseContact();
   why_missing_ = why;
   incarnation_ = fresh_incarnation_;

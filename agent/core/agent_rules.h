@@ -85,7 +85,7 @@ class AgentRules {
 
   void Answer(const std::vector<CommitRequests::Request>& requests, const std::string& refusal);
   void Send(AgentMessage message) { Emit(SendToRendezvous{std::move(message)}); }
-  void ShowLine(const std::string& text, bool is_warning = false);
+  void ShowLine(const std::string& text);
   void Emit(AgentEffect effect) { effects_.push_back(std::move(effect)); }
 
   const AgentOptions options_;

@@ -11,9 +11,8 @@ void AgentRules::Said(const JobEnded& message) {
   if (!contact_.was_ever_attached() && !ending_) {
     // Told before anything else: this node wasn't part of it, and must not look as if it had been.
     ShowLine("job " + options_.attach.terms.run_id + " had already ended (exit code " +
-                 std::to_string(message.verdict.exit_code) +
-                 ") when this node came; to run it again, give another --rdzv-id",
-             /*is_warning=*/true);
+             std::to_string(message.verdict.exit_code) +
+             ") when this node came; to run it again, give another --rdzv-id");
   }
   EndWith({.verdict = message.verdict, .is_job_over = true},
           PlanStop(StopCause::kJobEnding, times_));

@@ -92,7 +92,7 @@ void AgentRules::On(const WorkerEnded& event) {
       if (contact_.is_attached()) {
         Send(WorkerFailed{.world = group_->world(), .failure = event.failure});
       }
-      if (group_->is_live()) ShowLine(FailureLine(event.failure), /*is_warning=*/true);
+      if (group_->is_live()) ShowLine(FailureLine(event.failure));
       EndRound(event.failure.rank, "rank " + std::to_string(event.failure.rank.value) + " failed");
       Stop(PlanStop(StopCause::kWorkerFailed, times_));
       return;
@@ -103,9 +103,8 @@ void AgentRules::On(const GroupGone& event) {
   if (!group_ || group_->round() != event.round || group_->is_gone()) return;
   if (event.unkillable > 0) {
     ShowLine(std::to_string(event.unkillable) + " process(es) of round " +
-                 std::to_string(event.round.value) +
-                 " can't be killed (they are stuck in the kernel) and were given up on",
-             /*is_warning=*/true);
+             std::to_string(event.round.value) +
+             " can't be killed (they are stuck in the kernel) and were given up on");
   }
   group_->Gone();
   if (ending_) {
@@ -131,8 +130,7 @@ void AgentRules::On(const GroupGone& event) {
   if (!group_->is_fenced()) {
     ShowLine(
         "this node stood still for longer than its lease, so its workers were killed; it joins "
-        "again",
-        /*is_warning=*/true);
+        "again");
   }
   EndRound(Rank(-1), "this node's workers are gone");
   StartWhatWaits();

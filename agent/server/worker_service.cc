@@ -109,11 +109,6 @@ class WorkerService::Loop {
     abort_.reset();
   }
 
-  void CloseRound() {
-    connections_.clear();
-    round_.reset();
-  }
-
   void Abort(const World& world, Rank culprit, const std::string& reason) {
     if (!round_ || round_->scope.world != world || abort_) return;
     abort_ = worker_channel::Abort{.world_id = world.id, .culprit = culprit, .reason = reason};
@@ -401,10 +396,6 @@ void WorkerService::OpenRound(Round round) {
 void WorkerService::Abort(const World& world, Rank culprit, const std::string& reason) {
   loop_->Post(
       [loop = loop_.get(), world, culprit, reason] { loop->Abort(world, culprit, reason); });
-}
-
-void WorkerService::CloseRound() {
-  loop_->Post([loop = loop_.get()] { loop->CloseRound(); });
 }
 
 void WorkerService::AnswerCommit(const Answer& answer) {

@@ -4,8 +4,8 @@
 // reader costs that connection and nothing else. Owned by the agent; thread-safe; one thread of its
 // own, on which the observer is called (it must only enqueue).
 //
-//   service.OpenRound(...) before the workers are spawned; service.Abort(...) when the round ends;
-//   service.CloseRound() once they are gone.
+//   service.OpenRound(...) before the workers are spawned; service.Abort(...) when the round ends.
+//   The next OpenRound() closes what is left of its connections.
 #ifndef MUSTER_AGENT_SERVER_WORKER_SERVICE_H_
 #define MUSTER_AGENT_SERVER_WORKER_SERVICE_H_
 
@@ -63,8 +63,6 @@ class WorkerService {
   // Tells every worker of the round, also one that comes later, that it is over; requests that wait
   // are answered kAborted. Nothing happens for another world than the current one.
   void Abort(const World& world, Rank culprit, const std::string& reason);
-  // Closes all connections.
-  void CloseRound();
   // Answers the oldest ShardDone or CommitPublished of that rank for that commit.
   void AnswerCommit(const Answer& answer);
 

@@ -39,6 +39,7 @@ std::vector<JobEffect> JobMachine::Step(const StepInput& input, const JobEvent& 
 Instant JobMachine::NextWakeup() const { return rules_->NextWakeup(); }
 JobState JobMachine::state() const { return rules_->state(); }
 bool JobMachine::IsDone() const { return rules_->IsDone(); }
+bool JobMachine::IsBlank() const { return rules_->IsBlank(); }
 JobStatus JobMachine::Status(Instant now) const { return rules_->Status(now); }
 
 JobMachine::Rules::Rules(std::string run_id, JobOptions options, Instant started)

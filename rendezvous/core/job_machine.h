@@ -189,6 +189,9 @@ class JobMachine {
   JobState state() const;
   // True once the job has ended and no agent is attached any more.
   bool IsDone() const;
+  // True while nothing is known that a new machine of this run id wouldn't know: nobody is here, no
+  // terms are set, and no round was ever heard of.
+  bool IsBlank() const;
   JobStatus Status(Instant now) const;
 
  private:

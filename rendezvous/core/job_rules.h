@@ -37,6 +37,9 @@ class JobMachine::Rules {
   Instant NextWakeup() const { return wakeup_; }
   JobState state() const { return state_; }
   bool IsDone() const { return IsFinal() && sessions_.empty(); }
+  bool IsBlank() const {
+    return !terms_ && members_.empty() && claimants_.empty() && highest_round_.value == 0;
+  }
   JobStatus Status(Instant now) const;
 
  private:

@@ -113,6 +113,13 @@ Instant RendezvousLoop::NextWakeup() const {
   return next;
 }
 
+// Kept, such jobs would fill kMaxJobs: one for each run id that was tried and given up.
+bool RendezvousLoop::IsAbandoned(const HostedJob& job) const {
+  return job.machine().IsBlank() &&
+         std::none_of(sessions_.begin(), sessions_.end(),
+                      [&](const auto& session) { return session.second.job == &job; });
+}
+
 // Everything that is due by the time alone.
 void RendezvousLoop::Attend(Instant now) {
   while (!ending_.empty() && ending_.front().first <= now) {
@@ -123,6 +130,10 @@ void RendezvousLoop::Attend(Instant now) {
   }
   for (auto job = jobs_.begin(); job != jobs_.end();) {
     job->second->Tick(now);
+    if (IsAbandoned(*job->second)) {
+      job = jobs_.erase(job);
+      continue;
+    }
     std::optional<Instant> done = job->second->done_since();
     if (!done || now < *done + options_.retention || !job->second->machine().IsDone()) {
       ++job;

@@ -135,6 +135,7 @@ class RendezvousLoop : private JobOutlet {
   void Attend(Instant now);
   void Open(Instant now, SessionId id, Attach attach, std::shared_ptr<SessionSink> sink);
   HostedJob* JobFor(const std::string& run_id);
+  bool IsAbandoned(const HostedJob& job) const;
   void PublishIdleness(Instant now);
   Instant NextWakeup() const;
   void StopAll();

@@ -240,6 +240,23 @@ TEST(RendezvousLoop, AFinishedJobIsKeptForItsRetention) {
   EXPECT_EQ(pair.Settle(), 0u);
 }
 
+TEST(RendezvousLoop, AJobThatIsGivenUpBeforeItsFirstRoundIsForgotten) {
+  Pair pair;
+  for (int nodes : {2, -1}) {  // waits for another node; malformed, so refused
+    Attach attach = AttachOf("node-c", nodes);
+    attach.terms.run_id = "given up";
+    auto sink = std::make_shared<TestSink>();
+    SessionId session = pair.loop.NewSessionId();
+    pair.loop.OpenSession(session, attach, sink);
+    EXPECT_EQ(pair.Settle(), 2u);
+    EXPECT_EQ(pair.Settle(), 2u) << "its stream is still open";
+    pair.loop.TakeMessage(session, Leave{});
+    pair.loop.SessionEnded(session);
+    pair.Settle();
+    EXPECT_EQ(pair.Settle(), 1u);
+  }
+}
+
 TEST(RendezvousLoop, AnEndedStreamThatDoesNotDrainIsCut) {
   Pair pair;
   // Another agent with other terms is refused, and never reads it.
