@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "agent/console_width.h"
 #include "agent/core/start_failure.h"
 #include "agent/core/worker_environment.h"
 #include "agent/error_file.h"
@@ -162,6 +163,7 @@ void AgentLoop::Perform(const SpawnGroup& spawn) {
   WorkerService::Round round;
   round.scope = {
       .run_id = node.terms.run_id, .incarnation = machine_->incarnation(), .world = place_.world};
+  const int console_columns = ConsoleColumns();
   std::vector<WorkerOutput> outputs;
   std::vector<WorkerCommand> commands;
   for (int i = 0; i < node.worker_count; ++i) {
@@ -179,6 +181,7 @@ void AgentLoop::Perform(const SpawnGroup& spawn) {
                           .restarts_charged = place_.restarts_charged,
                           .resume = place_.resume};
     outputs.push_back(OutputOf(local_rank, rank));
+    surroundings.console_columns = outputs.back().show_stdout ? console_columns : 0;
     WorkerCommand command;
     command.local_rank = local_rank;
     command.rank = rank;

@@ -174,7 +174,7 @@ Attaching:
   NotAuthorised: disconnect; end 77
   Superseded: show; disconnect
   Notice: show
-  JobEnded: disconnect; end 7
+  JobEnded: show; disconnect; end 7
   Shard: refuse rank 2 step 50
   Committed: refuse rank 0 step 50
   StopRequested: disconnect; end 143

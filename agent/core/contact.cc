@@ -46,18 +46,18 @@ void Contact::Attached(Instant now, Duration lease, Duration reconnect_timeout) 
   unacknowledged_.clear();
   backoff_.Reset();
   first_try_is_left_ = true;
-  is_only_refused_ = false;
-  nobody_there_at_.reset();
+  was_refused_ = false;
 }
 
 void Contact::Lost(Instant now, bool is_refused) {
   if (state_ == State::kAttached) {
     missing_since_ = now;
-    is_only_refused_ = true;
-  } else if (state_ == State::kConnecting && is_refused) {
-    if (is_only_refused_) nobody_there_at_ = try_began_;
-  } else {
-    is_only_refused_ = false;
+    unreplaced_until_ = now;
+  } else if (state_ == State::kConnecting && is_refused && was_ever_attached()) {
+    if (now - unreplaced_until_ <= kRefusalHolds) {
+      unreplaced_until_ = try_began_;
+      was_refused_ = true;
+    }
   }
   state_ = State::kPausing;
   unacknowledged_.clear();
@@ -113,9 +113,9 @@ bool Contact::Acknowledged(uint64_t sequence) {
 }
 
 Instant Contact::deadline() const {
-  if (!nobody_there_at_) return deadline_;
+  if (!was_refused_) return deadline_;
   Instant most = missing_since_ + options_.reconnect_timeout;
-  return std::max(deadline_, std::min(*nobody_there_at_ + kRefusalHolds, most));
+  return std::max(deadline_, std::min(unreplaced_until_ + kRefusalHolds, most));
 }
 
 bool Contact::IsUnanswered(Instant now) const {

@@ -7,8 +7,9 @@
 //
 // A refused connection proves more than silence does: nobody listened there when the try began, and
 // a rendezvous that started later forms no round in its first second (JobOptions::startup_quiet).
-// So while every try since contact was lost is refused, the deadline moves along with the tries,
-// for reconnect_timeout at most; the first that isn't refused leaves the rest to the lease.
+// So while refusals follow each other so closely that none can have formed a round in between, the
+// deadline moves along with them, for reconnect_timeout at most. Other failures prove nothing: they
+// leave the rest to the lease, unless a refusal follows in time.
 #ifndef MUSTER_AGENT_CORE_CONTACT_H_
 #define MUSTER_AGENT_CORE_CONTACT_H_
 
@@ -105,10 +106,11 @@ class Contact {
   Instant missing_since_;
   // By the lease alone.
   Instant deadline_ = Instant::Never();
-  // All tries since contact was lost were refused; when the last of them began.
-  bool is_only_refused_ = false;
   Instant try_began_;
-  std::optional<Instant> nobody_there_at_;
+  // Until then nobody can have formed a round without us: when contact was lost, then when the last
+  // try began that was refused soon enough after.
+  Instant unreplaced_until_;
+  bool was_refused_ = false;
   Instant attach_sent_;
   Instant next_try_ = Instant::Never();
   Instant next_heartbeat_ = Instant::Never();

@@ -72,6 +72,11 @@ std::vector<std::string> WorkerEnvironment(const StartRound& place, LocalRank lo
   } else {
     dropped = {env::kResumeStep, env::kResumeDir};
   }
+  if (s.console_columns > 0) {
+    ours.push_back({env::kConsoleColumns, std::to_string(s.console_columns)});
+  } else {
+    dropped.push_back(env::kConsoleColumns);
+  }
   // Several workers of one process each with a thread per processor would fight for them.
   if (s.worker_count > 1 && !IsSet(s.inherited, env::kOmpNumThreads)) {
     ours.push_back({env::kOmpNumThreads, "1"});

@@ -20,6 +20,8 @@ struct WorkerSurroundings {
   Incarnation incarnation;
   // Name of the agent's abstract socket, without the leading NUL byte.
   std::string agent_socket;
+  // Of the terminal that shows the workers' stdout; 0: no terminal does.
+  int console_columns = 0;
   // "NAME=value" each; kept as they are, also entries that are no assignment.
   std::vector<std::string> inherited;
 };

@@ -114,6 +114,14 @@ TEST(WorkerEnvironment, KeepsTheUsersChoiceOfErrorHandling) {
   EXPECT_EQ(CountOf(given, "TORCH_NCCL_ASYNC_ERROR_HANDLING"), 1);
 }
 
+TEST(WorkerEnvironment, TellsTheWidthOfTheTerminalThatShowsTheOutput) {
+  WorkerSurroundings s = Surroundings({"MUSTER_CONSOLE_COLUMNS=999"});
+  std::vector<std::string> without = WorkerEnvironment(Place(), LocalRank(0), "", s);
+  EXPECT_FALSE(Has(without, "MUSTER_CONSOLE_COLUMNS=999"));
+  s.console_columns = 120;
+  EXPECT_TRUE(Has(WorkerEnvironment(Place(), LocalRank(0), "", s), "MUSTER_CONSOLE_COLUMNS=120"));
+}
+
 TEST(WorkerEnvironment, NamesTheCheckpointToResumeFrom) {
   StartRound place = Place();
   place.resume = Commit{.step = 400, .directory = "/c/step-400"};

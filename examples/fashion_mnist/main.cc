@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -46,7 +47,10 @@ Status Train(const Options& options) {
   auto group = muster::CreateProcessGroup(**context);
   if (!group.ok()) return group.status();
   const bool is_first = (*group)->rank() == 0;
-  Report report(is_first ? stdout : nullptr, isatty(STDOUT_FILENO) == 1);
+  // muster shows our output on its terminal: then it says how wide that is.
+  const bool is_watched =
+      isatty(STDOUT_FILENO) == 1 || std::getenv("MUSTER_CONSOLE_COLUMNS") != nullptr;
+  Report report(is_first ? stdout : nullptr, is_watched);
 
   auto trainer = Trainer::Create({.context = **context,
                                   .group = **group,

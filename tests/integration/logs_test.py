@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Where the workers' output goes: console, prefixes, files."""
 import os
+import resource
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -25,6 +26,16 @@ class Console(process_kit.Case):
             self.assertEqual(process.out, expected)
         process = self.standalone("--prefix=always", "--no-python", "sh", "-c", SPEAK)
         self.assertEqual(process.out.replace("]: ", "]:"), "[default0]:out 0\n")
+
+    def test_few_descriptors_are_enough(self):
+        def few():
+            resource.setrlimit(resource.RLIMIT_NOFILE,
+                               (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+        process = self.standalone("--nproc-per-node=40", "--no-python", "sh", "-c",
+                                  "echo limit $(ulimit -Sn)", preexec=few)
+        self.assert_ends(process, 0)
+        lines = sorted(process.out.replace("]: ", "]:").splitlines())
+        self.assertEqual(lines, sorted("[default%d]:limit 64" % i for i in range(40)))
 
     def test_bytes_are_not_decoded(self):
         process = self.standalone("--nproc-per-node=2", "--no-python", "sh", "-c",

@@ -65,6 +65,17 @@ class Layouts(Cluster):
         daemon.signal(signal.SIGTERM)
         self.assert_ends(daemon, 0)
 
+    def test_a_node_that_comes_after_the_end_is_told_so(self):
+        daemon = self.start("rendezvous", "--listen=127.0.0.1:%d" % self.port)
+        daemon.wait_for_output("listens at")
+        first = self.elastic(1, "--no-python", "sh", "-c", "exit 7", nnodes="1")
+        self.assert_ends(first, 7)
+        late = self.elastic(2, "--no-python", "sh", "-c", PLACE, nnodes="1")
+        self.assert_ends(late, 7, "job job had already ended (exit code 7)", "another --rdzv-id")
+        self.assertEqual(late.out, "")
+        daemon.signal(signal.SIGTERM)
+        self.assert_ends(daemon, 0)
+
     def test_status_without_a_rendezvous(self):
         status = self.run_to_end("status", "--rdzv-endpoint=127.0.0.1:%d" % self.port)
         self.assert_ends(status, 69, "127.0.0.1:%d" % self.port)
