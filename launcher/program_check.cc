@@ -86,6 +86,9 @@ std::optional<Problem> CheckProgram(const ProgramToCheck& program) {
   std::optional<Problem> problem = name.find('/') != std::string::npos
                                        ? CheckPath(name)
                                        : CheckSearched(name, program.search_path);
+  if (problem.has_value() && program.is_python) {
+    problem->text += " (it is the Python interpreter; PYTHON_EXEC names another)";
+  }
   if (problem.has_value() || !program.is_script) return problem;
   return CheckScript(program.argv.at(2));
 }

@@ -20,7 +20,9 @@ struct Problem {
 struct ProgramToCheck {
   // argv of the workers.
   std::vector<std::string> argv;
-  // argv[0] is Python and a script's path comes after "-u".
+  // argv[0] is Python, chosen by us or by PYTHON_EXEC.
+  bool is_python = false;
+  // And a script's path comes after "-u".
   bool is_script = false;
   // $PATH, or null.
   const char* search_path = nullptr;

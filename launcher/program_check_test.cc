@@ -30,8 +30,10 @@ class ProgramCheckTest : public testing::Test {
 
   // Exit code and text, 0 if all is well.
   std::pair<int, std::string> Check(std::vector<std::string> argv, bool is_script = false) const {
-    std::optional<Problem> problem = CheckProgram(
-        {.argv = std::move(argv), .is_script = is_script, .search_path = folder_.c_str()});
+    std::optional<Problem> problem = CheckProgram({.argv = std::move(argv),
+                                                   .is_python = is_script,
+                                                   .is_script = is_script,
+                                                   .search_path = folder_.c_str()});
     return problem ? std::pair(problem->exit_code, problem->text) : std::pair(0, std::string());
   }
 
@@ -58,6 +60,7 @@ TEST_F(ProgramCheckTest, LooksForTheScript) {
   EXPECT_EQ(Check({"tool", "-u", folder_ + "/no.py"}, true).first, 127);
   EXPECT_THAT(Check({"tool", "-u", folder_ + "/no.py"}, true).second, HasSubstr("no.py"));
   EXPECT_EQ(Check({"no-python", "-u", folder_ + "/text"}, true).first, 127);
+  EXPECT_THAT(Check({"no-python", "-u", folder_ + "/text"}, true).second, HasSubstr("PYTHON_EXEC"));
 }
 
 TEST_F(ProgramCheckTest, MakesTheLogFolderOrSaysWhyNot) {

@@ -182,6 +182,7 @@ std::optional<Problem> Prepare(const RunOptions& options, LaunchPlan& plan) {
   plan = *std::move(made);
   std::optional<Problem> problem =
       CheckProgram({.argv = plan.argv,
+                    .is_python = !options.no_python,
                     .is_script = !options.no_python && !options.is_module,
                     .search_path = std::getenv("PATH")});
   return problem.has_value() ? problem : CheckLogs(options);

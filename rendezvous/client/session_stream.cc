@@ -181,9 +181,7 @@ absl::Status SessionStream::Explain(const grpc::Status& status) const {
           static_cast<absl::StatusCode>(status.error_code()),
           absl::StrCat("the rendezvous at ", options_.endpoint, " says: ", status.error_message()));
     default:
-      return absl::UnavailableError(absl::StrCat("contact with the rendezvous at ",
-                                                 options_.endpoint,
-                                                 " was lost: ", status.error_message()));
+      return absl::UnavailableError(absl::StrCat("the stream ended: ", status.error_message()));
   }
 }
 
