@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <exception>
 #include <new>
 #include <string>
 #include <string_view>
@@ -66,24 +68,30 @@ int Main(const std::vector<std::string>& argv) {
   return UnknownCommand(command);
 }
 
+// Instead of std::terminate's abort when the standard library finds no thread or memory to give.
+// The stack isn't unwound: destructors would wait for threads that never began. What was started
+// ends with this process.
+[[noreturn]] void EndForWantOfResources() {
+  try {
+    if (std::current_exception()) std::rethrow_exception(std::current_exception());
+  } catch (const std::system_error& error) {
+    Say(Cat("the system gives no more threads (", error.code().message(),
+            "); raise `ulimit -u`, `ulimit -v` or the container's limit of processes"));
+    _exit(kExitOsError);
+  } catch (const std::bad_alloc&) {
+    Say("the system gives no more memory; raise `ulimit -v` or the container's limit of memory");
+    _exit(kExitOsError);
+  } catch (...) {
+  }
+  std::abort();
+}
+
 }  // namespace
 }  // namespace muster::launcher
 
 int main(int argc, char** argv) {
-  int code = 0;
-  try {
-    code = muster::launcher::Main(std::vector<std::string>(argv, argv + argc));
-  } catch (const std::system_error& error) {
-    // Threads that can't be made; what was started ends with this process.
-    muster::launcher::Say(
-        muster::launcher::Cat("the system gives no more threads (", error.code().message(),
-                              "); raise `ulimit -u` or the container's limit of processes"));
-    code = muster::launcher::kExitOsError;
-  } catch (const std::bad_alloc&) {
-    muster::launcher::Say(
-        "the system gives no more memory; raise `ulimit -v` or the limit of memory");
-    code = muster::launcher::kExitOsError;
-  }
+  std::set_terminate(&muster::launcher::EndForWantOfResources);
+  int code = muster::launcher::Main(std::vector<std::string>(argv, argv + argc));
   // Not exit(): all of ours is written and closed by now, and gRPC's threads may still run.
   std::fflush(nullptr);
   _exit(code);

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """What `muster run` ends with, and the one sentence that goes with it."""
 import os
+import resource
 import socket
 import sys
 
@@ -21,6 +22,12 @@ class WorkerFailures(process_kit.Case):
     def test_a_signal_is_128_plus_its_number(self):
         process = self.standalone("--nproc-per-node=2", "--no-python", "sh", "-c", "kill -9 $$")
         self.assert_ends(process, 137, "Signal 9 (SIGKILL) received by PID")
+
+    def test_too_little_memory_ends_in_a_sentence(self):
+        def little():
+            resource.setrlimit(resource.RLIMIT_AS, (200 << 20, 200 << 20))
+        process = self.standalone("--nproc-per-node=2", "--no-python", "true", preexec=little)
+        self.assert_ends(process, 71, "the system gives no more", "raise `ulimit")
 
     def test_one_failure_ends_all_workers(self):
         process = self.standalone("--nproc-per-node=3", "--no-python", "sh", "-c",
