@@ -59,6 +59,9 @@ class AgentRules {
   void Said(const CommitRefused& message);
   void Said(const CommitNoted& message);
   void Said(const JobEnded& message);
+  void Said(const CheckpointWanted& /*message*/) {}
+  void Said(const CheckpointAt& /*message*/) {}
+  void Said(const CheckpointAgreed& /*message*/) {}
 
   // Contact.
   bool LeaseMatters() const;

@@ -31,6 +31,12 @@ std::string Text(const StopDone& m) { return "StopDone " + RoundText(m.world); }
 std::string Text(const ShardReport& m) { return "ShardReport " + std::to_string(m.commit.step); }
 std::string Text(const CommitDone& m) { return "CommitDone " + std::to_string(m.commit.step); }
 std::string Text(const Leave& m) { return "Leave " + m.reason; }
+std::string Text(const WorkerSucceeded& m) { return "WorkerSucceeded " + RoundText(m.world); }
+std::string Text(const LeaveRequest& m) { return "LeaveRequest " + m.reason; }
+std::string Text(const CheckpointStep& m) { return "CheckpointStep " + std::to_string(m.step); }
+std::string Text(const CheckpointStepKnown& m) {
+  return "CheckpointStepKnown " + std::to_string(m.step);
+}
 
 std::string Text(const SendToRendezvous& e) {
   return "send " + std::visit([](const auto& m) { return Text(m); }, e.message);
