@@ -171,6 +171,12 @@ void AgentLoop::OnCommitPublished(CommitDone done) {
   tasks_->Post([this, done = std::move(done)] { Step(WorkerCommitted{done}); });
 }
 
+void AgentLoop::OnStepReported(const World& world, LocalRank local_rank, int64_t step) {
+  tasks_.Post([this, world, local_rank, step] {
+    Step(WorkerReportedStep{.world = world, .local_rank = local_rank, .step = step});
+  });
+}
+
 // ---- effects -------------------------------------------------------------------------------
 
 void AgentLoop::Perform(const Connect&) { connection_ = parts_.client->Connect(); }

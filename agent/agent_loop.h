@@ -66,6 +66,7 @@ class AgentLoop : public rendezvous::SessionObserver,
   void OnGuardianLost(std::string why) override;
   void OnShardReported(ShardReport report) override;
   void OnCommitPublished(CommitDone done) override;
+  void OnStepReported(const World& world, LocalRank local_rank, int64_t step) override;
 
  private:
   // All below: on Run()'s thread.
