@@ -172,7 +172,7 @@ void AgentLoop::OnCommitPublished(CommitDone done) {
 }
 
 void AgentLoop::OnStepReported(const World& world, LocalRank local_rank, int64_t step) {
-  tasks_.Post([this, world, local_rank, step] {
+  tasks_->Post([this, world, local_rank, step] {
     Step(WorkerReportedStep{.world = world, .local_rank = local_rank, .step = step});
   });
 }
