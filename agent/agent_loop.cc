@@ -172,7 +172,8 @@ void AgentLoop::OnCommitPublished(CommitDone done) {
 }
 
 void AgentLoop::OnStepReported(const World& world, LocalRank local_rank, int64_t step) {
-  tasks_->Post([this, world, local_rank, step] {
+  // Workers may say this as often as they like; one that is dropped is made good by the next.
+  tasks_->Offer([this, world, local_rank, step] {
     Step(WorkerReportedStep{.world = world, .local_rank = local_rank, .step = step});
   });
 }

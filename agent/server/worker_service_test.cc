@@ -324,6 +324,30 @@ TEST_F(WorkerServiceTest, OnlyRankZeroPublishes) {
   EXPECT_EQ(client->Get<worker_channel::Answer>().code, Code(absl::StatusCode::kInvalidArgument));
 }
 
+TEST_F(WorkerServiceTest, AWorkerThatAsksAndLeavesPilesUpNoMoreThanABoundedNumberOfCalls) {
+  constexpr uint64_t kAtOnce = 1000;
+  bool is_refused = false;
+  for (int connections = 0; connections < 20 && !is_refused; ++connections) {
+    auto client = Worker(connections % 2);
+    std::string frames;
+    for (uint64_t i = 0; i < kAtOnce; ++i) {
+      frames += worker_channel::Encode(
+          worker_channel::GetKey{.request = i, .key = "none", .wait_ms = 60'000});
+    }
+    client->SendBytes(frames + worker_channel::Encode(worker_channel::SetKey{kAtOnce, "k", "v"}));
+    // Waits aren't answered, what comes after them is.
+    is_refused =
+        client->Get<worker_channel::Answer>().code == Code(absl::StatusCode::kResourceExhausted);
+    EXPECT_EQ(is_refused, connections == 16) << connections;
+  }
+  EXPECT_TRUE(is_refused);
+  rendezvous_.EndWaits(absl::DeadlineExceededError("not there"));
+  // Answered, they make room again, though nobody waits for them any more.
+  auto client = Worker(0);
+  client->Send(worker_channel::SetKey{.request = 1, .key = "k", .value = "v"});
+  EXPECT_EQ(client->Get<worker_channel::Answer>().code, 0);
+}
+
 TEST_F(WorkerServiceTest, TooManyWaitingRequestsAreRefused) {
   auto client = Worker(0);
   for (uint64_t i = 0; i <= 1024; ++i) {
