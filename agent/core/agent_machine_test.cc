@@ -195,7 +195,7 @@ Waiting:
   Shard: refuse rank 2 step 50
   Committed: refuse rank 0 step 50
   StopRequested: send Leave stopped by SIGTERM; disconnect; end 143
-  GuardianLost: send Leave the guardian ...; disconnect; end 70
+  GuardianLost: send Leave, lost: the guardian ...; disconnect; end 70
 Running:
   Disconnected: show; connect
   Hopeless: show; connect
@@ -212,7 +212,7 @@ Running:
   Shard: send ShardReport 50; grant rank 2 step 50
   Committed: send CommitDone 50
   StopRequested: show; stop r1 signal 15 grace 30000
-  GuardianLost: send Leave the guardian ...; disconnect; end 70
+  GuardianLost: send Leave, lost: the guardian ...; disconnect; end 70
 Failed:
   Disconnected: show; connect
   Hopeless: show; connect
@@ -228,7 +228,7 @@ Failed:
   Shard: refuse rank 2 step 50
   Committed: refuse rank 0 step 50
   StopRequested: show
-  GuardianLost: send Leave the guardian ...; disconnect; end 70
+  GuardianLost: send Leave, lost: the guardian ...; disconnect; end 70
 FailedGone:
   Disconnected: show; connect
   Hopeless: show; connect
@@ -243,7 +243,7 @@ FailedGone:
   Shard: refuse rank 2 step 50
   Committed: refuse rank 0 step 50
   StopRequested: send Leave stopped by SIGTERM; disconnect; end 143
-  GuardianLost: send Leave the guardian ...; disconnect; end 70
+  GuardianLost: send Leave, lost: the guardian ...; disconnect; end 70
 Stopping:
   Disconnected: show; connect
   Hopeless: show; connect
@@ -258,7 +258,7 @@ Stopping:
   Shard: refuse rank 2 step 50
   Committed: refuse rank 0 step 50
   StopRequested: show
-  GuardianLost: send Leave the guardian ...; disconnect; end 70
+  GuardianLost: send Leave, lost: the guardian ...; disconnect; end 70
 Succeeded:
   Disconnected: show; connect
   Hopeless: show; connect
@@ -273,7 +273,7 @@ Succeeded:
   Shard: send ShardReport 50; grant rank 2 step 50
   Committed: send CommitDone 50
   StopRequested: show
-  GuardianLost: send Leave the guardian ...; disconnect; end 70
+  GuardianLost: send Leave, lost: the guardian ...; disconnect; end 70
 SucceededGone:
   Disconnected: show; connect
   Hopeless: show; connect
@@ -288,7 +288,7 @@ SucceededGone:
   Shard: send ShardReport 50; grant rank 2 step 50
   Committed: send CommitDone 50
   StopRequested: send Leave stopped by SIGTERM; disconnect; end 143
-  GuardianLost: send Leave the guardian ...; disconnect; end 70
+  GuardianLost: send Leave, lost: the guardian ...; disconnect; end 70
 Lost:
   Connected: send Attach running r1 highest 1
   WorkerFailed: show; abort r1 culprit 3; stop r1 signal 15 grace 30000
