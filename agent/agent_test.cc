@@ -36,6 +36,8 @@ class SharedClient : public rendezvous::RendezvousClient {
  public:
   explicit SharedClient(FakeRendezvousClient* client) : client_(*client) {}
   uint64_t Connect() override { return client_.Connect(); }
+  bool IsToOwnAddress() const override { return client_.IsToOwnAddress(); }
+  void ProbeEndpoint(ProbeCallback done) override { client_.ProbeEndpoint(std::move(done)); }
   void Send(const AgentMessage& message) override { client_.Send(message); }
   void Disconnect() override { client_.Disconnect(); }
   void SetKey(const rendezvous::RoundScope& scope, const std::string& key, const std::string& value,

@@ -7,13 +7,22 @@
 namespace muster::agent {
 
 WorkerGroup::WorkerGroup(StartRound place, int worker_count)
-    : place_(std::move(place)), states_(static_cast<size_t>(worker_count), State::kStarting) {}
+    : place_(std::move(place)),
+      states_(static_cast<size_t>(worker_count), State::kStarting),
+      is_sdk_(states_.size(), false) {}
 
 void WorkerGroup::Started(LocalRank local_rank, int64_t /*pid*/) {
   auto index = static_cast<size_t>(local_rank.value);
   if (index < states_.size() && states_[index] == State::kStarting) {
     states_[index] = State::kRunning;
   }
+}
+
+void WorkerGroup::SaidHello(LocalRank local_rank) {
+  auto index = static_cast<size_t>(local_rank.value);
+  if (index >= is_sdk_.size() || is_sdk_[index]) return;
+  is_sdk_[index] = true;
+  ++sdk_count_;
 }
 
 bool WorkerGroup::IsOurDoing(const WorkerExit& exit) const {

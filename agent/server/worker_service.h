@@ -28,6 +28,8 @@ class WorkerServiceObserver {
   virtual ~WorkerServiceObserver() = default;
   virtual void OnShardReported(ShardReport report) = 0;
   virtual void OnCommitPublished(CommitDone done) = 0;
+  // A worker of the round has opened a connection; it may open several.
+  virtual void OnHello(RoundId round, LocalRank local_rank) = 0;
 };
 
 class WorkerService {
