@@ -34,7 +34,7 @@ bool IsHopeless(absl::StatusCode code) {
 }  // namespace
 
 AgentLoop::AgentLoop(const AgentSettings* settings, const Clock* clock)
-    : settings_(*settings), clock_(*clock) {}
+    : settings_(*settings), clock_(*clock), address_(settings->core.attach.address) {}
 
 Verdict AgentLoop::Run(Parts parts) {
   parts_ = parts;
@@ -100,7 +100,8 @@ void AgentLoop::ForwardSignal(int signal) {
 
 void AgentLoop::OnConnected(uint64_t connection) {
   tasks_->Post([this, connection] {
-    if (connection == connection_) Step(RendezvousConnected{});
+    if (connection != connection_) return;
+    Step(RendezvousConnected{.to_own_address = parts_.client->IsToOwnAddress()});
   });
 }
 
@@ -121,8 +122,7 @@ void AgentLoop::OnDisconnected(uint64_t connection, absl::Status why) {
   tasks_->Post([this, connection, why = std::move(why)] {
     if (connection != connection_) return;
     Step(RendezvousDisconnected{.why = std::string(why.message()),
-                                .is_hopeless = IsHopeless(why.code()),
-                                .is_refused = rendezvous::IsRefused(why)});
+                                .is_hopeless = IsHopeless(why.code())});
   });
 }
 
@@ -178,6 +178,12 @@ void AgentLoop::OnStepReported(const World& world, LocalRank local_rank, int64_t
   });
 }
 
+void AgentLoop::OnHello(RoundId round, LocalRank local_rank) {
+  tasks_->Post([this, round, local_rank] {
+    Step(WorkerSaidHello{.round = round, .local_rank = local_rank});
+  });
+}
+
 // ---- effects -------------------------------------------------------------------------------
 
 void AgentLoop::Perform(const Connect&) { connection_ = parts_.client->Connect(); }
@@ -187,9 +193,18 @@ void AgentLoop::Perform(const Disconnect&) {
   connection_ = 0;
 }
 
+void AgentLoop::Perform(const ProbeEndpoint&) {
+  parts_.client->ProbeEndpoint([this](bool is_refused) {
+    tasks_->Post([this, is_refused] { Step(EndpointProbed{.is_refused = is_refused}); });
+  });
+}
+
 void AgentLoop::Perform(const SendToRendezvous& send) {
   AgentMessage message = send.message;
   if (auto* attach = std::get_if<Attach>(&message)) {
+    std::string address = settings_.find_address ? settings_.find_address() : "";
+    if (!address.empty()) address_ = std::move(address);
+    attach->address = address_;
     attach->candidate_port = FindFreePort();
   } else if (auto* done = std::get_if<StopDone>(&message)) {
     done->candidate_port = FindFreePort();

@@ -38,6 +38,8 @@ class SharedClient : public rendezvous::RendezvousClient {
   // Whoever holds `gate` stops what sends.
   SharedClient(FakeRendezvousClient* client, std::mutex* gate) : client_(*client), gate_(*gate) {}
   uint64_t Connect() override { return client_.Connect(); }
+  bool IsToOwnAddress() const override { return client_.IsToOwnAddress(); }
+  void ProbeEndpoint(ProbeCallback done) override { client_.ProbeEndpoint(std::move(done)); }
   void Send(const AgentMessage& message) override {
     std::lock_guard passed(gate_);
     client_.Send(message);

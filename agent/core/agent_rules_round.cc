@@ -78,6 +78,10 @@ void AgentRules::On(const WorkerStarted& event) {
   if (group_ && group_->round() == event.round) group_->Started(event.local_rank, event.pid);
 }
 
+void AgentRules::On(const WorkerSaidHello& event) {
+  if (group_ && group_->round() == event.round) group_->SaidHello(event.local_rank);
+}
+
 void AgentRules::On(const WorkerEnded& event) {
   if (!group_ || group_->round() != event.round) return;
   switch (group_->Ended(event.local_rank, event.failure, now_)) {

@@ -9,7 +9,8 @@ namespace muster::agent {
 WorkerGroup::WorkerGroup(StartRound place, int worker_count)
     : place_(std::move(place)),
       states_(static_cast<size_t>(worker_count), State::kStarting),
-      steps_(static_cast<size_t>(worker_count), -1) {}
+      steps_(static_cast<size_t>(worker_count), -1),
+      is_sdk_(states_.size(), false) {}
 
 void WorkerGroup::Started(LocalRank local_rank, int64_t /*pid*/) {
   auto index = static_cast<size_t>(local_rank.value);
@@ -25,6 +26,13 @@ void WorkerGroup::Stepped(LocalRank local_rank, int64_t step) {
 
 int64_t WorkerGroup::lowest_step() const {
   return steps_.empty() ? -1 : *std::min_element(steps_.begin(), steps_.end());
+}
+
+void WorkerGroup::SaidHello(LocalRank local_rank) {
+  auto index = static_cast<size_t>(local_rank.value);
+  if (index >= is_sdk_.size() || is_sdk_[index]) return;
+  is_sdk_[index] = true;
+  ++sdk_count_;
 }
 
 bool WorkerGroup::IsOurDoing(const WorkerExit& exit) const {

@@ -29,6 +29,7 @@ class WorkerGroup {
   void Started(LocalRank local_rank, int64_t pid);
   // It completed `step`; -1 before the first.
   void Stepped(LocalRank local_rank, int64_t step);
+  void SaidHello(LocalRank local_rank);
   // Ends that follow from a stop are kNothing, except failures of their own in a group that a local
   // failure stopped: those are the first failure's followers.
   Change Ended(LocalRank local_rank, const WorkerFailure& failure, Instant now);
@@ -38,6 +39,8 @@ class WorkerGroup {
   bool has_succeeded() const { return has_succeeded_; }
   bool has_failed() const { return !failures_.empty(); }
   bool is_gone() const { return is_gone_; }
+  // Every worker speaks to the agent through the SDK, so the round fences all that it does.
+  bool is_all_sdk() const { return sdk_count_ == states_.size(); }
   // The workers may make progress: none failed, no stop was asked for, contact holds.
   bool is_live() const { return !is_over_; }
 
@@ -78,6 +81,9 @@ class WorkerGroup {
   StartRound place_;
   std::vector<State> states_;
   std::vector<int64_t> steps_;
+  // By local rank, and how many are true.
+  std::vector<bool> is_sdk_;
+  size_t sdk_count_ = 0;
   std::vector<Failure> failures_;
   std::optional<StopPlan> stop_;
   bool has_succeeded_ = false;
