@@ -246,7 +246,7 @@ int RunCommand(std::span<const std::string> words) {
     Say(problem->text);
     return problem->exit_code;
   }
-  if (!plan.warning.empty()) Say(plan.warning);
+  for (const std::string& warning : plan.warnings) Say(warning);
   return RunJob(*options, plan);
 }
 
