@@ -10,6 +10,7 @@
 #include "agent/error_file.h"
 #include "agent/free_port.h"
 #include "agent/output_prefix.h"
+#include "agent/process/program_file.h"
 #include "base/entropy.h"
 
 namespace muster::agent {
@@ -257,7 +258,12 @@ WorkerFailure AgentLoop::FailureToStart(LocalRank local_rank, int error) {
   failure.node_name = settings_.core.attach.node_name;
   failure.wall_time_s = time(nullptr);
   failure.failed_to_start = true;
-  StartFailure why = ExplainStartFailure(settings_.argv.empty() ? "" : settings_.argv[0], error);
+  const std::string program = settings_.argv.empty() ? "" : settings_.argv[0];
+  std::optional<ProgramFlaw> flaw;
+  // Without a slash it was looked for along PATH, and its interpreter before the start.
+  if (program.find('/') != std::string::npos) flaw = FlawOfProgram(program);
+  bool explains = flaw.has_value() && flaw->error == error;
+  StartFailure why = ExplainStartFailure(program, error, explains ? flaw->text : "");
   failure.exit.code = why.exit_code;
   failure.message = std::move(why.message);
   return failure;
