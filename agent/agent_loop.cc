@@ -1,5 +1,8 @@
 #include "agent/agent_loop.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <ctime>
 #include <map>
 #include <utility>
@@ -194,11 +197,26 @@ void AgentLoop::Perform(const SpawnGroup& spawn) {
   }
   parts_.service->OpenRound(std::move(round));
   std::vector<WorkerPipes> pipes = parts_.pump->Open(place_.world.round, std::move(outputs));
+  if (RefuseWithoutPipes(pipes)) return;
   for (size_t i = 0; i < pipes.size() && i < commands.size(); ++i) {
     commands[i].stdout_fd = pipes[i].stdout_fd;
     commands[i].stderr_fd = pipes[i].stderr_fd;
   }
   parts_.runner->Spawn(place_.world.round, std::move(commands));
+}
+
+// Says of the first worker without pipes that it can't be started. None is started then: they would
+// all be stopped again.
+bool AgentLoop::RefuseWithoutPipes(const std::vector<WorkerPipes>& pipes) {
+  auto without = std::ranges::find_if(pipes, [](const WorkerPipes& p) { return p.error != 0; });
+  if (without == pipes.end()) return false;
+  for (const WorkerPipes& ends : pipes) {
+    if (ends.error != 0) continue;
+    close(ends.stdout_fd);
+    close(ends.stderr_fd);
+  }
+  OnWorkerFailedToStart(place_.world.round, without->local_rank, without->error);
+  return true;
 }
 
 void AgentLoop::Perform(const StopGroup& stop) {

@@ -78,6 +78,7 @@ class AgentLoop : public rendezvous::SessionObserver,
   // What a person needs to know about a worker that didn't end well.
   WorkerFailure FailureOf(LocalRank local_rank, int64_t pid, WorkerExit exit);
   WorkerFailure FailureToStart(LocalRank local_rank, int error);
+  bool RefuseWithoutPipes(const std::vector<WorkerPipes>& pipes);
   void FinishOutput(RoundId round);
   WorkerOutput OutputOf(LocalRank local_rank, Rank rank) const;
   StreamChoice ChoiceOf(LocalRank local_rank) const;

@@ -21,6 +21,7 @@
 #include "base/env.h"
 #include "base/mutex.h"
 #include "base/version.h"
+#include "launcher/descriptor_need.h"
 #include "launcher/exit_codes.h"
 #include "launcher/launch_plan.h"
 #include "launcher/log_setup.h"
@@ -193,6 +194,11 @@ int RunJob(const RunOptions& options, const LaunchPlan& plan) {
   agent::GuardianLink guardian = agent::StartGuardian();
   if (guardian.pid < 0) {
     Say(Cat("the guardian process can't be started: ", std::strerror(guardian.error)));
+    return kExitOsError;
+  }
+  // Its start has raised the limit.
+  if (std::optional<std::string> shortage = TooFewDescriptors(options, plan, LookUpDescriptors())) {
+    Say(*shortage);
     return kExitOsError;
   }
   StopTarget target;

@@ -70,14 +70,28 @@ std::string LastLines(const std::string& text) {
   return newline + 1 < last.size() ? last.substr(newline + 1) : last;
 }
 
-// Makes a pipe; the read end doesn't block.
-bool MakePipe(int* read_end, int* write_end) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return false;
-  fcntl(ends[0], F_SETFL, O_NONBLOCK);
-  *read_end = ends[0];
-  *write_end = ends[1];
-  return true;
+// Pipes for one worker, and their read ends, which don't block; all of them or none.
+WorkerPipes MakePipes(LocalRank local_rank, int* stdout_read, int* stderr_read) {
+  WorkerPipes pipes{.local_rank = local_rank};
+  int out[2];
+  int err[2];
+  if (pipe2(out, O_CLOEXEC) != 0) {
+    pipes.error = errno;
+    return pipes;
+  }
+  if (pipe2(err, O_CLOEXEC) != 0) {
+    pipes.error = errno;
+    close(out[0]);
+    close(out[1]);
+    return pipes;
+  }
+  fcntl(out[0], F_SETFL, O_NONBLOCK);
+  fcntl(err[0], F_SETFL, O_NONBLOCK);
+  *stdout_read = out[0];
+  *stderr_read = err[0];
+  pipes.stdout_fd = out[1];
+  pipes.stderr_fd = err[1];
+  return pipes;
 }
 
 }  // namespace
@@ -348,15 +362,14 @@ std::vector<WorkerPipes> LogPump::Open(RoundId round, const std::vector<WorkerOu
   bool is_alone = outputs.size() == 1;
   loop_->Post([loop = loop_.get()] { loop->ForgetEnded(); });
   for (const WorkerOutput& output : outputs) {
-    WorkerPipes& ends = pipes.emplace_back();
-    ends.local_rank = output.local_rank;
-    for (bool is_stderr : {false, true}) {
-      int read_end = -1;
-      if (!MakePipe(&read_end, is_stderr ? &ends.stderr_fd : &ends.stdout_fd)) continue;
-      loop_->Post([=, loop = loop_.get()] {
-        loop->AddStream(round, output, is_stderr, read_end, is_alone);
-      });
-    }
+    int out = -1;
+    int err = -1;
+    pipes.push_back(MakePipes(output.local_rank, &out, &err));
+    if (pipes.back().error != 0) continue;
+    loop_->Post([=, loop = loop_.get()] {
+      loop->AddStream(round, output, /*is_stderr=*/false, out, is_alone);
+      loop->AddStream(round, output, /*is_stderr=*/true, err, is_alone);
+    });
   }
   return pipes;
 }

@@ -7,12 +7,15 @@
 #include <pty.h>
 #include <signal.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -58,6 +61,13 @@ std::string ReadAvailable(int fd) {
     text.append(chunk, static_cast<size_t>(got));
   }
   return text;
+}
+
+// Descriptors of this process.
+int CountOpen() {
+  namespace fs = std::filesystem;
+  auto all = fs::directory_iterator("/proc/self/fd");
+  return static_cast<int>(std::distance(fs::begin(all), fs::end(all))) - 1;  // its own
 }
 
 // A pump whose console is two files, or two descriptors that a test gives.
@@ -375,6 +385,28 @@ TEST_F(LogPumpTest, OnATerminalRewritingIsRare) {
   EXPECT_NE(shown.find("[r0]: done"), std::string::npos);
   // One a tenth of a second: not a thousand, however slow this machine is.
   EXPECT_LT(std::count(shown.begin(), shown.end(), '\r'), 100);
+}
+
+TEST_F(LogPumpTest, AWorkerHasBothPipesOrNone) {
+  const int before = CountOpen();
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  // Room for the first worker's pipes, and half of the second's.
+  const rlimit little{static_cast<rlim_t>(before) + 6, limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &little), 0);
+  auto pipes = pump_->Open(kRound, {Output(0), Output(1)});
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_EQ(pipes[0].error, 0);
+  EXPECT_GE(pipes[0].stdout_fd, 0);
+  EXPECT_EQ(pipes[1].local_rank, LocalRank(1));
+  EXPECT_EQ(pipes[1].error, EMFILE);
+  EXPECT_EQ(pipes[1].stdout_fd, -1);
+  EXPECT_EQ(pipes[1].stderr_fd, -1);
+  ASSERT_TRUE(WriteAll(pipes[0].stderr_fd, "still shown\n"));
+  CloseAll({pipes[0]});
+  EXPECT_TRUE(pump_->Finish(kRound, seconds(20)).empty());
+  EXPECT_EQ(Err(), "[r0]: still shown\n");
+  EXPECT_EQ(CountOpen(), before);
 }
 
 }  // namespace

@@ -29,6 +29,15 @@ class WorkerFailures(process_kit.Case):
         process = self.standalone("--nproc-per-node=2", "--no-python", "true", preexec=little)
         self.assert_ends(process, 71, "the system gives no more", "raise `ulimit")
 
+    def test_too_few_descriptors_end_in_a_sentence(self):
+        for hard in (12, 18, 30, 60):
+            with self.subTest(hard=hard):
+                process = self.standalone(
+                    "--nproc-per-node=10", "--no-python", "true",
+                    preexec=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard)))
+                self.assert_ends(process, 71, "the limit of open files (%d)" % hard, "ulimit -Hn")
+                self.assertEqual(process.err.count("\n"), 1, process.err)
+
     def test_one_failure_ends_all_workers(self):
         process = self.standalone("--nproc-per-node=3", "--no-python", "sh", "-c",
                                   "[ $RANK = 1 ] && exit 5; exec sleep 600")
