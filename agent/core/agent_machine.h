@@ -32,7 +32,8 @@ struct RendezvousDisconnected {
   // Whoever answers there is no muster rendezvous, or the name doesn't resolve: trying again won't
   // help unless contact existed before.
   bool is_hopeless = false;
-  // Nobody listens there (ECONNREFUSED): the process is gone, so nobody can have replaced this node.
+  // Nobody listens there (ECONNREFUSED): the process is gone, so nobody can have replaced this
+  // node.
   bool is_refused = false;
 };
 

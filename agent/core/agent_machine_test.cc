@@ -220,7 +220,7 @@ Failed:
   Superseded: show; disconnect; stop r1 signal 9 grace 0
   Notice: show
   StartNext: stop r1 signal 9 grace 0
-  StopThis: stop r1 signal 9 grace 0
+  StopThis: show; stop r1 signal 9 grace 0
   StopOther: send StopDone r9
   JobEnded: renew 2900
   WorkerFailed: send WorkerFailed r1 rank 3 age 0
@@ -231,18 +231,18 @@ Failed:
 FailedGone:
   Disconnected: show; connect
   Hopeless: show; connect
-  Disagrees: disconnect; end 78
-  NotAuthorised: disconnect; end 77
+  Disagrees: disconnect; show; end 78
+  NotAuthorised: disconnect; show; end 77
   Superseded: show; disconnect; connect
   Notice: show
   StartNext: renew 2750; spawn r2
-  StopThis: send StopDone r1
+  StopThis: show; send StopDone r1
   StopOther: send StopDone r9
-  JobEnded: disconnect; end 7
+  JobEnded: disconnect; show; end 7
   Shard: refuse rank 2 step 50
   Committed: refuse rank 0 step 50
-  StopRequested: send Leave stopped by SIGTERM; disconnect; end 143
-  GuardianLost: send Leave the guardian ...; disconnect; end 70
+  StopRequested: send Leave stopped by SIGTERM; disconnect; show; end 143
+  GuardianLost: send Leave the guardian ...; disconnect; show; end 70
 Stopping:
   Disconnected: show; connect
   Hopeless: show; connect
@@ -464,7 +464,47 @@ TEST(AgentMachine, TellsFailuresAgainWithTheirAge) {
   m.At(300, RendezvousDisconnected{.why = "reset"});
   EXPECT_EQ(m.At(310, RendezvousConnected{}), "send Attach running r1 highest 1");
   EXPECT_EQ(m.At(350, AttachedNow()), "show; renew 3060; send WorkerFailed r1 rank 2 age 150");
-  EXPECT_EQ(m.At(360, StopOf(1)), "send StopDone r1");
+  EXPECT_EQ(m.At(360, StopOf(1)), "show; send StopDone r1");
+}
+
+TEST(AgentMachine, ShowsTheFailureElsewhereThatItsOwnFollowed) {
+  TracedMachine m;
+  ToFailed(m);
+  StopRound stop = StopOf(1, StopCause::kWorkerFailed);
+  stop.reason = "worker rank 0 on node a exited with code 7";
+  EXPECT_EQ(m.At(300, stop), "show");
+  EXPECT_EQ(m.shown(), "round 1 stops: worker rank 0 on node a exited with code 7");
+  // Its own was shown when it happened.
+  TracedMachine own;
+  ToFailed(own);
+  stop.culprit = Rank(2);
+  EXPECT_EQ(own.At(300, stop), "-");
+}
+
+TEST(AgentMachine, SaysHowTheOthersWereStoppedWhenTheJobEnds) {
+  TracedMachine m;
+  ToFailedGone(m);
+  Verdict verdict;
+  verdict.exit_code = 3;
+  EXPECT_EQ(m.At(300, JobEnded{verdict}), "disconnect; show; end 3");
+  EXPECT_EQ(m.shown(), "1 more worker of this node was stopped by muster: 1 ended by SIGTERM");
+}
+
+TEST(AgentMachine, SaysAtOnceThatAWorkerHadToBeKilled) {
+  AgentOptions options = TracedMachine::DefaultOptions();
+  options.shutdown_timeout = std::chrono::milliseconds(500);
+  TracedMachine m(options);
+  ToFailed(m);
+  m.At(210, StopOf(1, StopCause::kWorkerFailed));
+  m.At(700, EndOf(1, 1, {.signal = SIGKILL}));
+  EXPECT_EQ(m.At(701, GroupGone{.round = RoundId(1)}), "show; send StopDone r1");
+  EXPECT_EQ(m.shown(), "1 more worker of this node was stopped by muster: 1 killed after 500 ms");
+}
+
+TEST(AgentMachine, AKillBeforeTheGraceIsOverIsNotItsOwn) {
+  TracedMachine m;
+  ToFailed(m);
+  EXPECT_EQ(m.At(300, EndOf(1, 1, {.signal = SIGKILL})), "send WorkerFailed r1 rank 3 age 0");
 }
 
 TEST(AgentMachine, TellsItsSuccessAgain) {

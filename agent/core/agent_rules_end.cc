@@ -79,6 +79,7 @@ void AgentRules::FinishEnding() {
     Send(Leave{.reason = ending_->verdict.reason});
   }
   CloseContact();
+  if (!ending_->verdict.succeeded && !stopped_.empty()) ShowLine(stopped_);
   has_ended_ = true;
   Emit(End{.verdict = ending_->verdict});
 }

@@ -4,6 +4,7 @@
 #define MUSTER_AGENT_CORE_WORKER_GROUP_H_
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "agent/core/stop_policy.h"
@@ -34,6 +35,8 @@ class WorkerGroup {
 
   bool has_succeeded() const { return has_succeeded_; }
   bool has_failed() const { return !failures_.empty(); }
+  // Whether that rank of the world failed on this node.
+  bool HasFailed(Rank rank) const;
   bool is_gone() const { return is_gone_; }
   // The workers may make progress: none failed, no stop was asked for, contact holds.
   bool is_live() const { return !is_over_; }
@@ -50,10 +53,17 @@ class WorkerGroup {
   void Fence() { is_fenced_ = true; }
   bool is_fenced() const { return is_fenced_; }
 
-  // Notes `plan`; false if a stop at least as hard is under way, or nothing is left to stop.
-  bool TakeStop(const StopPlan& plan);
+  // Notes `plan`, which counts from `now`; false if a stop at least as hard is under way, or
+  // nothing is left to stop.
+  bool TakeStop(const StopPlan& plan, Instant now);
   // SIGKILL is on its way, or was not needed.
   bool is_being_killed() const { return is_gone_ || (stop_ && stop_->grace == Duration(0)); }
+
+  // "3 more workers of this node were stopped by muster: 2 ended by SIGTERM, 1 killed after 5 s";
+  // empty if none was.
+  std::string StoppedText() const;
+  // A worker took longer than the grace that it was given.
+  bool had_to_kill() const { return killed_ > 0 && stop_ && stop_->grace > Duration(0); }
 
   // Failures for the rendezvous, with their age as of `now`.
   std::vector<WorkerFailure> Failures(Instant now) const;
@@ -66,12 +76,23 @@ class WorkerGroup {
     Instant noticed;
   };
 
-  bool IsOurDoing(const WorkerExit& exit) const;
+  bool IsOurDoing(const WorkerExit& exit, Instant now) const;
+  void CountStopped(const WorkerExit& exit, Instant now);
 
   StartRound place_;
   std::vector<State> states_;
   std::vector<Failure> failures_;
   std::optional<StopPlan> stop_;
+  // Of the first plan: what the workers were asked to end by.
+  int first_signal_ = 0;
+  // When SIGKILL follows.
+  Instant kill_at_ = Instant::Never();
+  // How those that were stopped ended: by that signal, by SIGKILL, with a code of their own, by a
+  // signal that wasn't ours.
+  int ended_by_signal_ = 0;
+  int killed_ = 0;
+  int exited_ = 0;
+  int otherwise_ = 0;
   bool has_succeeded_ = false;
   bool is_gone_ = false;
   bool is_over_ = false;
