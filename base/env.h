@@ -38,8 +38,9 @@ inline constexpr char kRestartsCharged[] = "MUSTER_RESTARTS_CHARGED";
 inline constexpr char kResumeStep[] = "MUSTER_RESUME_STEP";
 inline constexpr char kResumeDir[] = "MUSTER_RESUME_DIR";
 
-// Width of the terminal on which this worker's stdout is shown; absent when it isn't shown on one. A
-// worker writes into a pipe and can't see the terminal: this tells it that a progress bar makes sense.
+// Width of the terminal on which this worker's stdout is shown; absent when it isn't shown on one.
+// A worker writes into a pipe and can't see the terminal: this tells it that a progress bar makes
+// sense.
 inline constexpr char kConsoleColumns[] = "MUSTER_CONSOLE_COLUMNS";
 
 // Read by `muster run`.

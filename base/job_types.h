@@ -13,6 +13,14 @@
 
 namespace muster {
 
+// When a running job takes in a node for which it has a place.
+enum class ScaleUp {
+  // At the next committed checkpoint if the job commits checkpoints through the SDK, else at once.
+  kAuto = 0,
+  kImmediate = 1,
+  kCheckpoint = 2,
+};
+
 // What all nodes of a job must agree on; the first agent's terms become the job's.
 struct JobTerms {
   std::string run_id;
@@ -28,8 +36,39 @@ struct JobTerms {
   Duration last_call_timeout = std::chrono::seconds(30);
   // Of muster; other versions are refused.
   std::string version;
+  // The program and its arguments, as a shell would take them. Empty: not compared
+  // (--allow-other-programs).
+  std::string program;
+  // Worker failures within any hour that may be restarted; 0: as many as max_restarts allows.
+  int max_restarts_per_hour = 0;
+  // A job none of whose rounds has lived this long when `max_early_failures` of them in a row ended
+  // in a worker's failure isn't started again; 0 failures: however often.
+  Duration min_uptime = std::chrono::seconds(1);
+  int max_early_failures = 0;
+  // Restarts in a row that ended at the same step, as the SDK reports it, after which the job isn't
+  // started again; 0: however often.
+  int max_stuck_restarts = 0;
+  // Losses of one node without a commit or a minute of uptime between them, after which it is set
+  // aside; 0: never.
+  int max_node_failures = 0;
+  ScaleUp scale_up = ScaleUp::kAuto;
 
   friend bool operator==(const JobTerms&, const JobTerms&) = default;
+};
+
+// What of a node the others should know; differences are said, not refused.
+struct NodeFacts {
+  // Versions as the node's libraries give them; empty: there is none. At most 64 bytes.
+  std::string cuda_version;
+  std::string driver_version;
+  std::string nccl_version;
+  int gpu_count = 0;
+  // Milliseconds since 1970 by the node's clock when Attach was sent; 0: unknown.
+  int64_t wall_time_ms = 0;
+  // Where the node is, for --topology-key: nodes with near names get near ranks. At most 256 bytes.
+  std::string topology;
+
+  friend bool operator==(const NodeFacts&, const NodeFacts&) = default;
 };
 
 // Identifies one world; carried by every message that concerns a round, to fence off stale ones.
@@ -83,6 +122,18 @@ struct WorkerFailure {
   // Last lines of its stderr, at most 4 KiB, and the path of its log, if kept.
   std::string stderr_tail;
   std::string log_path;
+  // The agent ended it because it made no step within --hang-timeout.
+  bool hung = false;
+  // The kernel killed it for want of memory; `evidence` says how that is known.
+  bool out_of_memory = false;
+  // One sentence on the cause beyond `exit` (memory limit and peak, what hung and for how long), or
+  // empty: there is no evidence.
+  std::string evidence;
+  // Where its core dump and, if it hung, its stacks are kept; empty: nowhere.
+  std::string core_file;
+  std::string stacks_file;
+  // The last step that it reported through the SDK; -1: none.
+  int64_t last_step = -1;
 
   // The program itself is no good: the same would come of every try.
   bool IsHopeless() const { return failed_to_start && (exit.code == 126 || exit.code == 127); }

@@ -1,6 +1,6 @@
-// Faults that can be planted into the cores, to prove that the simulation finds them. In the product
-// MUSTER_PLANTED(fault, wrong, right) is `right` and nothing else; only the cores that are compiled
-// once more for tests/simulation (with MUSTER_PLANT_FAULTS defined) can take `wrong`.
+// Faults that can be planted into the cores, to prove that the simulation finds them. In the
+// product MUSTER_PLANTED(fault, wrong, right) is `right` and nothing else; only the cores that are
+// compiled once more for tests/simulation (with MUSTER_PLANT_FAULTS defined) can take `wrong`.
 #ifndef MUSTER_BASE_PLANTED_FAULT_H_
 #define MUSTER_BASE_PLANTED_FAULT_H_
 

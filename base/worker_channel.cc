@@ -170,6 +170,35 @@ void Fields(Io& io, Abort& m) {
   io.Field(m.reason);
 }
 
+template <class Io>
+void Fields(Io& io, StepDone& m) {
+  io.Field(m.step);
+}
+
+template <class Io>
+void Fields(Io& io, AnnounceCheckpoint& m) {
+  io.Field(m.request);
+  io.Field(m.step);
+}
+
+template <class Io>
+void Fields(Io& io, Pong& m) {
+  io.Field(m.number);
+}
+
+template <class Io>
+void Fields(Io& /*io*/, CheckpointWanted& /*m*/) {}
+
+template <class Io>
+void Fields(Io& io, CheckpointAt& m) {
+  io.Field(m.step);
+}
+
+template <class Io>
+void Fields(Io& io, Ping& m) {
+  io.Field(m.number);
+}
+
 // Type numbers on the wire: the place in Message, from 1. New messages go at its end.
 template <size_t I = 0>
 bool MakeMessage(uint8_t type, Message& message) {

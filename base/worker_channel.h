@@ -65,6 +65,26 @@ struct CommitPublished {
   friend bool operator==(const CommitPublished&, const CommitPublished&) = default;
 };
 
+// This rank has completed a step: it makes progress. No answer.
+struct StepDone {
+  int64_t step = 0;
+  friend bool operator==(const StepDone&, const StepDone&) = default;
+};
+
+// From rank 0, to whom CheckpointWanted came: it saves after this step. Answered when every rank
+// knows, which is before rank 0 begins that step.
+struct AnnounceCheckpoint {
+  uint64_t request = 0;
+  int64_t step = 0;
+  friend bool operator==(const AnnounceCheckpoint&, const AnnounceCheckpoint&) = default;
+};
+
+// Answers Ping: the process runs.
+struct Pong {
+  uint64_t number = 0;
+  friend bool operator==(const Pong&, const Pong&) = default;
+};
+
 // ---- agent -> worker -----------------------------------------------------------------------
 
 // Answer to Hello: the worker's place, and the round's key, which is in no environment.
@@ -103,8 +123,27 @@ struct Abort {
   friend bool operator==(const Abort&, const Abort&) = default;
 };
 
+// To rank 0: a node wants to go, so announce a step to save after.
+struct CheckpointWanted {
+  friend bool operator==(const CheckpointWanted&, const CheckpointWanted&) = default;
+};
+
+// To every rank: save after this step.
+struct CheckpointAt {
+  int64_t step = 0;
+  friend bool operator==(const CheckpointAt&, const CheckpointAt&) = default;
+};
+
+// The SDK's thread answers it with Pong, whatever the program does; a process that is stopped
+// doesn't.
+struct Ping {
+  uint64_t number = 0;
+  friend bool operator==(const Ping&, const Ping&) = default;
+};
+
 using Message =
-    std::variant<Hello, SetKey, GetKey, ShardDone, CommitPublished, Welcome, Answer, Abort>;
+    std::variant<Hello, SetKey, GetKey, ShardDone, CommitPublished, Welcome, Answer, Abort,
+                 StepDone, AnnounceCheckpoint, Pong, CheckpointWanted, CheckpointAt, Ping>;
 
 // The whole frame, length included.
 std::string Encode(const Message& message);

@@ -45,6 +45,12 @@ std::vector<Message> AllMessages() {
       Answer{4, 10, "the round is over", "value"},
       abort,
       Abort{},
+      StepDone{INT64_MAX},
+      AnnounceCheckpoint{5, 40},
+      Pong{UINT64_MAX},
+      CheckpointWanted{},
+      CheckpointAt{41},
+      Ping{6},
   };
 }
 
@@ -106,7 +112,7 @@ TEST(WorkerChannel, OversizeUnknownTypeAndVersionAreRefusedBeforeTheirBytesCome)
   EXPECT_EQ(Decode(std::string("\x01\0\0\0", 4)).kind, Decoded::Kind::kMalformed);
   EXPECT_EQ(Decode(std::string("\x20\0\0\0\x02", 5)).kind, Decoded::Kind::kMalformed);
   EXPECT_EQ(Decode(std::string("\x20\0\0\0\x01\x00", 6)).kind, Decoded::Kind::kMalformed);
-  EXPECT_EQ(Decode(std::string("\x20\0\0\0\x01\x09", 6)).kind, Decoded::Kind::kMalformed);
+  EXPECT_EQ(Decode(std::string("\x20\0\0\0\x01\x0f", 6)).kind, Decoded::Kind::kMalformed);
 }
 
 TEST(WorkerChannel, TheLargestValueOfTheTableFits) {

@@ -154,13 +154,13 @@ absl::Status PlanElastic(const RunOptions& options, LaunchPlan& plan) {
 absl::StatusOr<LaunchPlan> MakeLaunchPlan(const RunOptions& options, const MachineFacts& facts) {
   LaunchPlan plan;
   plan.layout = ChooseLayout(options);
-  plan.terms = {.run_id = options.run_id.empty() ? "none" : options.run_id,
-                .min_nodes = options.min_nodes,
-                .max_nodes = options.max_nodes,
-                .max_restarts = options.max_restarts,
-                .join_timeout = options.join_timeout,
-                .last_call_timeout = options.last_call_timeout,
-                .version = kVersion};
+  plan.terms.run_id = options.run_id.empty() ? "none" : options.run_id;
+  plan.terms.min_nodes = options.min_nodes;
+  plan.terms.max_nodes = options.max_nodes;
+  plan.terms.max_restarts = options.max_restarts;
+  plan.terms.join_timeout = options.join_timeout;
+  plan.terms.last_call_timeout = options.last_call_timeout;
+  plan.terms.version = kVersion;
   absl::StatusOr<int> workers = CountWorkers(options.workers, facts);
   if (!workers.ok()) return workers.status();
   plan.worker_count = *workers;

@@ -1,5 +1,5 @@
 // Reads the fields of a protobuf message that came from outside, checks each against its bound, and
-// keeps the first thing that is wrong. Used by proto/session_convert.cc only. One thread.
+// keeps the first thing that is wrong. Private to this folder. One thread.
 #ifndef MUSTER_PROTO_FIELD_READER_H_
 #define MUSTER_PROTO_FIELD_READER_H_
 
@@ -40,6 +40,11 @@ class FieldReader {
   Duration Span(int64_t ns, absl::string_view field) {
     Need(ns >= 0 && Duration(ns) <= kMaxDuration, absl::StrCat(field, " is out of range: ", ns));
     return std::clamp(Duration(ns), Duration(0), kMaxDuration);
+  }
+  // The wire holds one more than the step, so that an absent field says "none" (-1).
+  int64_t LastStep(int64_t steps_done, absl::string_view field) {
+    Need(steps_done >= 0, absl::StrCat(field, " is negative"));
+    return std::max<int64_t>(steps_done, 0) - 1;
   }
   RoundId Round(uint64_t value, absl::string_view field) {
     Need(value <= kMaxRound, absl::StrCat(field, " is out of range: ", value));

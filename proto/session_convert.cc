@@ -1,12 +1,12 @@
 #include "proto/session_convert.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <variant>
 
 #include "absl/status/status.h"
 #include "proto/field_reader.h"
+#include "proto/job_convert.h"
 
 namespace muster {
 namespace {
@@ -20,50 +20,6 @@ Overloaded(Fs...) -> Overloaded<Fs...>;
 
 // ---- structs -> protobuf -------------------------------------------------------------------
 
-template <class Id>
-std::string IdBytes(const Id& id) {
-  if (id.IsNone()) return "";
-  return std::string(reinterpret_cast<const char*>(id.bytes.data()), id.bytes.size());
-}
-
-std::string Head(const std::string& text, size_t most) { return text.substr(0, most); }
-
-std::string Tail(const std::string& text, size_t most) {
-  return text.size() <= most ? text : text.substr(text.size() - most);
-}
-
-proto::JobTerms TermsToProto(const JobTerms& terms) {
-  proto::JobTerms out;
-  out.set_run_id(terms.run_id);
-  out.set_min_nodes(terms.min_nodes);
-  out.set_max_nodes(terms.max_nodes);
-  out.set_is_static(terms.is_static);
-  out.set_max_restarts(terms.max_restarts);
-  out.set_join_timeout_ns(terms.join_timeout.count());
-  out.set_last_call_timeout_ns(terms.last_call_timeout.count());
-  out.set_version(terms.version);
-  return out;
-}
-
-proto::WorkerFailure FailureToProto(const WorkerFailure& failure) {
-  proto::WorkerFailure out;
-  out.set_rank(failure.rank.value);
-  out.set_local_rank(failure.local_rank.value);
-  out.set_node_name(failure.node_name);
-  out.set_pid(failure.pid);
-  out.mutable_exit()->set_code(failure.exit.code);
-  out.mutable_exit()->set_signal(failure.exit.signal);
-  out.mutable_exit()->set_dumped_core(failure.exit.dumped_core);
-  out.set_wall_time_s(failure.wall_time_s);
-  out.set_age_ns(failure.age.count());
-  out.set_failed_to_start(failure.failed_to_start);
-  out.set_error_file(failure.error_file);
-  out.set_message(Head(failure.message, kMaxText));
-  out.set_stderr_tail(Tail(failure.stderr_tail, kMaxStderrTail));
-  out.set_log_path(failure.log_path);
-  return out;
-}
-
 proto::RunningWorld RunningToProto(const RunningWorld& running) {
   proto::RunningWorld out;
   *out.mutable_world() = ToProto(running.world);
@@ -74,6 +30,7 @@ proto::RunningWorld RunningToProto(const RunningWorld& running) {
   out.set_restarts_charged(running.restarts_charged);
   if (running.last_commit) *out.mutable_last_commit() = ToProto(*running.last_commit);
   out.set_succeeded(running.succeeded);
+  out.set_worker_succeeded(running.worker_succeeded);
   return out;
 }
 
@@ -84,12 +41,13 @@ proto::Attach AttachToProto(const Attach& attach) {
   out.set_address(attach.address);
   out.set_worker_count(attach.worker_count);
   if (attach.node_rank) out.set_node_rank(*attach.node_rank);
-  *out.mutable_terms() = TermsToProto(attach.terms);
+  *out.mutable_terms() = ToProto(attach.terms);
   out.set_candidate_port(attach.candidate_port);
   if (attach.running) *out.mutable_running() = RunningToProto(*attach.running);
   out.set_highest_round(attach.highest_round.value);
   out.set_restarts_charged(attach.restarts_charged);
   if (attach.last_commit) *out.mutable_last_commit() = ToProto(*attach.last_commit);
+  *out.mutable_facts() = ToProto(attach.facts);
   return out;
 }
 
@@ -116,56 +74,14 @@ void SetWorldAndCommit(Proto* out, const Struct& in) {
   *out->mutable_commit() = ToProto(in.commit);
 }
 
+// World and step, which the messages of an agreed checkpoint consist of.
+template <class Proto, class Struct>
+void SetWorldAndStep(Proto* out, const Struct& in) {
+  *out->mutable_world() = ToProto(in.world);
+  out->set_step(in.step);
+}
+
 // ---- protobuf -> structs -------------------------------------------------------------------
-
-JobTerms ReadTerms(FieldReader& r, const proto::JobTerms& in) {
-  r.Need(!in.run_id().empty(), "terms.run_id is empty");
-  JobTerms out;
-  out.run_id = r.Text(in.run_id(), kMaxName, "terms.run_id");
-  out.min_nodes = r.Count(in.min_nodes(), 1, "terms.min_nodes");
-  out.max_nodes = r.Count(in.max_nodes(), out.min_nodes, "terms.max_nodes");
-  out.is_static = in.is_static();
-  out.max_restarts = in.max_restarts();
-  r.Need(out.max_restarts >= 0, "terms.max_restarts is negative");
-  out.join_timeout = r.Span(in.join_timeout_ns(), "terms.join_timeout_ns");
-  out.last_call_timeout = r.Span(in.last_call_timeout_ns(), "terms.last_call_timeout_ns");
-  out.version = r.Text(in.version(), 64, "terms.version");
-  return out;
-}
-
-WorkerFailure ReadFailure(FieldReader& r, const proto::WorkerFailure& in) {
-  r.Need(in.has_exit(), "failure.exit is missing");
-  r.Need(in.exit().code() >= 0 && in.exit().code() <= 255, "failure.exit.code is out of range");
-  r.Need(in.exit().signal() >= 0 && in.exit().signal() <= 127,
-         "failure.exit.signal is out of range");
-  WorkerFailure out;
-  out.rank = Rank(r.Count(in.rank(), -1, "failure.rank"));
-  out.local_rank = LocalRank(r.Count(in.local_rank(), -1, "failure.local_rank"));
-  out.node_name = r.Text(in.node_name(), kMaxName, "failure.node_name");
-  out.pid = in.pid();
-  out.exit = {in.exit().code(), in.exit().signal(), in.exit().dumped_core()};
-  out.wall_time_s = in.wall_time_s();
-  out.age = r.Span(in.age_ns(), "failure.age_ns");
-  out.failed_to_start = in.failed_to_start();
-  out.error_file = r.Text(in.error_file(), kMaxPath, "failure.error_file");
-  out.message = r.Text(in.message(), kMaxText, "failure.message");
-  out.stderr_tail = r.Text(in.stderr_tail(), kMaxStderrTail, "failure.stderr_tail");
-  out.log_path = r.Text(in.log_path(), kMaxPath, "failure.log_path");
-  return out;
-}
-
-Verdict ReadVerdict(FieldReader& r, const proto::Verdict& in) {
-  r.Need(in.exit_code() >= 0 && in.exit_code() <= 255, "verdict.exit_code is out of range");
-  r.Need(in.failures_size() <= static_cast<int>(kMaxFailures), "verdict has too many failures");
-  Verdict out;
-  out.succeeded = in.succeeded();
-  out.reason = r.Text(in.reason(), kMaxText, "verdict.reason");
-  out.exit_code = in.exit_code();
-  for (const proto::WorkerFailure& f : in.failures()) out.failures.push_back(ReadFailure(r, f));
-  out.restarts_charged = in.restarts_charged();
-  r.Need(out.restarts_charged >= 0, "verdict.restarts_charged is negative");
-  return out;
-}
 
 // The four numbers of a node's place in a world.
 template <class Struct, class Proto>
@@ -187,6 +103,7 @@ RunningWorld ReadRunning(FieldReader& r, const proto::RunningWorld& in) {
   ReadPlace(r, in, &out);
   if (in.has_last_commit()) out.last_commit = r.ReadCommit(in.last_commit());
   out.succeeded = in.succeeded();
+  out.worker_succeeded = in.worker_succeeded();
   return out;
 }
 
@@ -205,6 +122,7 @@ Attach ReadAttach(FieldReader& r, const proto::Attach& in) {
   out.restarts_charged = in.restarts_charged();
   r.Need(out.restarts_charged >= 0, "attach.restarts_charged is negative");
   if (in.has_last_commit()) out.last_commit = r.ReadCommit(in.last_commit());
+  if (in.has_facts()) out.facts = ReadFacts(r, in.facts());
   return out;
 }
 
@@ -255,19 +173,27 @@ JobEnded ReadJobEnded(FieldReader& r, const proto::JobEnded& in) {
   return {ReadVerdict(r, in.verdict())};
 }
 
+template <class Struct, class Proto>
+Struct ReadWorldAndStep(FieldReader& r, const Proto& in) {
+  r.Need(in.step() >= 0, "step is negative");
+  return {r.WorldOf(in), in.step()};
+}
+
 AgentMessage ReadAgentMessage(FieldReader& r, const proto::AgentMessage& in) {
   switch (in.message_case()) {
     case proto::AgentMessage::kAttach:
       return ReadAttach(r, in.attach());
     case proto::AgentMessage::kHeartbeat:
-      return Heartbeat{in.heartbeat().sequence()};
+      return Heartbeat{in.heartbeat().sequence(),
+                       r.LastStep(in.heartbeat().steps_done(), "heartbeat.steps_done")};
     case proto::AgentMessage::kWorkerFailed:
       return ReadWorkerFailed(r, in.worker_failed());
     case proto::AgentMessage::kNodeSucceeded:
       return NodeSucceeded{r.WorldOf(in.node_succeeded())};
     case proto::AgentMessage::kStopDone:
       return StopDone{r.WorldOf(in.stop_done()),
-                      r.Port(in.stop_done().candidate_port(), "stop_done.candidate_port")};
+                      r.Port(in.stop_done().candidate_port(), "stop_done.candidate_port"),
+                      r.LastStep(in.stop_done().steps_done(), "stop_done.steps_done")};
     case proto::AgentMessage::kShardReport: {
       const proto::ShardReport& shard = in.shard_report();
       return ShardReport{r.WorldOf(shard), Rank(r.Count(shard.rank(), 0, "shard_report.rank")),
@@ -278,6 +204,15 @@ AgentMessage ReadAgentMessage(FieldReader& r, const proto::AgentMessage& in) {
       return CommitDone{r.WorldOf(in.commit_done()), r.CommitOf(in.commit_done())};
     case proto::AgentMessage::kLeave:
       return Leave{r.Text(in.leave().reason(), kMaxText, "leave.reason")};
+    case proto::AgentMessage::kWorkerSucceeded:
+      return WorkerSucceeded{r.WorldOf(in.worker_succeeded())};
+    case proto::AgentMessage::kLeaveRequest:
+      return LeaveRequest{r.WorldOf(in.leave_request()),
+                          r.Text(in.leave_request().reason(), kMaxText, "leave_request.reason")};
+    case proto::AgentMessage::kCheckpointStep:
+      return ReadWorldAndStep<CheckpointStep>(r, in.checkpoint_step());
+    case proto::AgentMessage::kCheckpointStepKnown:
+      return ReadWorldAndStep<CheckpointStepKnown>(r, in.checkpoint_step_known());
     case proto::AgentMessage::MESSAGE_NOT_SET:
       break;
   }
@@ -310,6 +245,12 @@ RendezvousMessage ReadRendezvousMessage(FieldReader& r, const proto::RendezvousM
       return CommitNoted{r.WorldOf(in.commit_noted()), r.CommitOf(in.commit_noted())};
     case proto::RendezvousMessage::kJobEnded:
       return ReadJobEnded(r, in.job_ended());
+    case proto::RendezvousMessage::kCheckpointWanted:
+      return CheckpointWanted{r.WorldOf(in.checkpoint_wanted())};
+    case proto::RendezvousMessage::kCheckpointAt:
+      return ReadWorldAndStep<CheckpointAt>(r, in.checkpoint_at());
+    case proto::RendezvousMessage::kCheckpointAgreed:
+      return ReadWorldAndStep<CheckpointAgreed>(r, in.checkpoint_agreed());
     case proto::RendezvousMessage::MESSAGE_NOT_SET:
       break;
   }
@@ -318,31 +259,6 @@ RendezvousMessage ReadRendezvousMessage(FieldReader& r, const proto::RendezvousM
 }
 
 }  // namespace
-
-proto::World ToProto(const World& world) {
-  proto::World out;
-  out.set_round(world.round.value);
-  out.set_id(IdBytes(world.id));
-  return out;
-}
-
-proto::Commit ToProto(const Commit& commit) {
-  proto::Commit out;
-  out.set_step(commit.step);
-  out.set_directory(commit.directory);
-  return out;
-}
-
-proto::Verdict ToProto(const Verdict& verdict) {
-  proto::Verdict out;
-  out.set_succeeded(verdict.succeeded);
-  out.set_reason(Head(verdict.reason, kMaxText));
-  out.set_exit_code(verdict.exit_code);
-  for (size_t i = 0; i < std::min(verdict.failures.size(), kMaxFailures); ++i)
-    *out.add_failures() = FailureToProto(verdict.failures[i]);
-  out.set_restarts_charged(verdict.restarts_charged);
-  return out;
-}
 
 proto::RoundScope ToProto(const RoundScope& scope) {
   proto::RoundScope out;
@@ -354,29 +270,45 @@ proto::RoundScope ToProto(const RoundScope& scope) {
 
 proto::AgentMessage ToProto(const AgentMessage& message) {
   proto::AgentMessage out;
-  std::visit(Overloaded{
-                 [&](const Attach& m) { *out.mutable_attach() = AttachToProto(m); },
-                 [&](const Heartbeat& m) { out.mutable_heartbeat()->set_sequence(m.sequence); },
-                 [&](const WorkerFailed& m) {
-                   *out.mutable_worker_failed()->mutable_world() = ToProto(m.world);
-                   *out.mutable_worker_failed()->mutable_failure() = FailureToProto(m.failure);
-                 },
-                 [&](const NodeSucceeded& m) {
-                   *out.mutable_node_succeeded()->mutable_world() = ToProto(m.world);
-                 },
-                 [&](const StopDone& m) {
-                   *out.mutable_stop_done()->mutable_world() = ToProto(m.world);
-                   out.mutable_stop_done()->set_candidate_port(m.candidate_port);
-                 },
-                 [&](const ShardReport& m) {
-                   SetWorldAndCommit(out.mutable_shard_report(), m);
-                   out.mutable_shard_report()->set_rank(m.rank.value);
-                   out.mutable_shard_report()->set_shard_count(m.shard_count);
-                 },
-                 [&](const CommitDone& m) { SetWorldAndCommit(out.mutable_commit_done(), m); },
-                 [&](const Leave& m) { out.mutable_leave()->set_reason(Head(m.reason, kMaxText)); },
-             },
-             message);
+  std::visit(
+      Overloaded{
+          [&](const Attach& m) { *out.mutable_attach() = AttachToProto(m); },
+          [&](const Heartbeat& m) {
+            out.mutable_heartbeat()->set_sequence(m.sequence);
+            out.mutable_heartbeat()->set_steps_done(m.step + 1);
+          },
+          [&](const WorkerFailed& m) {
+            *out.mutable_worker_failed()->mutable_world() = ToProto(m.world);
+            *out.mutable_worker_failed()->mutable_failure() = ToProto(m.failure);
+          },
+          [&](const NodeSucceeded& m) {
+            *out.mutable_node_succeeded()->mutable_world() = ToProto(m.world);
+          },
+          [&](const StopDone& m) {
+            *out.mutable_stop_done()->mutable_world() = ToProto(m.world);
+            out.mutable_stop_done()->set_candidate_port(m.candidate_port);
+            out.mutable_stop_done()->set_steps_done(m.last_step + 1);
+          },
+          [&](const ShardReport& m) {
+            SetWorldAndCommit(out.mutable_shard_report(), m);
+            out.mutable_shard_report()->set_rank(m.rank.value);
+            out.mutable_shard_report()->set_shard_count(m.shard_count);
+          },
+          [&](const CommitDone& m) { SetWorldAndCommit(out.mutable_commit_done(), m); },
+          [&](const Leave& m) { out.mutable_leave()->set_reason(Head(m.reason, kMaxText)); },
+          [&](const WorkerSucceeded& m) {
+            *out.mutable_worker_succeeded()->mutable_world() = ToProto(m.world);
+          },
+          [&](const LeaveRequest& m) {
+            *out.mutable_leave_request()->mutable_world() = ToProto(m.world);
+            out.mutable_leave_request()->set_reason(Head(m.reason, kMaxText));
+          },
+          [&](const CheckpointStep& m) { SetWorldAndStep(out.mutable_checkpoint_step(), m); },
+          [&](const CheckpointStepKnown& m) {
+            SetWorldAndStep(out.mutable_checkpoint_step_known(), m);
+          },
+      },
+      message);
   return out;
 }
 
@@ -414,6 +346,11 @@ proto::RendezvousMessage ToProto(const RendezvousMessage& message) {
           [&](const JobEnded& m) {
             *out.mutable_job_ended()->mutable_verdict() = ToProto(m.verdict);
           },
+          [&](const CheckpointWanted& m) {
+            *out.mutable_checkpoint_wanted()->mutable_world() = ToProto(m.world);
+          },
+          [&](const CheckpointAt& m) { SetWorldAndStep(out.mutable_checkpoint_at(), m); },
+          [&](const CheckpointAgreed& m) { SetWorldAndStep(out.mutable_checkpoint_agreed(), m); },
       },
       message);
   return out;

@@ -19,6 +19,7 @@ namespace muster {
 
 // Bounds that both sides keep; rendezvous.proto and job.proto name them beside the fields.
 inline constexpr size_t kMaxName = 256;
+inline constexpr size_t kMaxVersion = 64;
 inline constexpr size_t kMaxPath = 4096;
 inline constexpr size_t kMaxText = 16 << 10;
 inline constexpr size_t kMaxStderrTail = 4 << 10;

@@ -33,10 +33,16 @@ WorkerFailure SomeFailure() {
   failure.message = std::string("bad \xc3 byte\0and a zero", 22);
   failure.stderr_tail = "last line";
   failure.log_path = "/logs/attempt_0/3/stderr.log";
+  failure.hung = true;
+  failure.out_of_memory = true;
+  failure.evidence = "the memory limit is 200 MiB";
+  failure.core_file = "/cores/core.4711";
+  failure.stacks_file = "/logs/attempt_0/3/stacks.txt";
+  failure.last_step = 40;
   return failure;
 }
 
-RunningWorld SomeRunning() { return {kWorld, GroupRank(1), 3, Rank(4), 9, 2, kCommit, true}; }
+RunningWorld SomeRunning() { return {kWorld, GroupRank(1), 3, Rank(4), 9, 2, kCommit, true, true}; }
 
 Attach SomeAttach() {
   Attach attach;
@@ -45,12 +51,27 @@ Attach SomeAttach() {
   attach.address = "10.0.0.1";
   attach.worker_count = 4;
   attach.node_rank = 0;
-  attach.terms = {"job", 2, 3, true, 5, std::chrono::seconds(600), std::chrono::seconds(30), "0.1"};
+  attach.terms = {"job",
+                  2,
+                  3,
+                  true,
+                  5,
+                  std::chrono::seconds(600),
+                  std::chrono::seconds(30),
+                  "0.1",
+                  "train.py --lr=1",
+                  4,
+                  std::chrono::seconds(2),
+                  6,
+                  7,
+                  8,
+                  ScaleUp::kCheckpoint};
   attach.candidate_port = 65535;
   attach.running = SomeRunning();
   attach.highest_round = RoundId(9);
   attach.restarts_charged = 2;
   attach.last_commit = kCommit;
+  attach.facts = {"12.4", "550.54", "2.21.5", 8, 1'700'000'000'123, "rack7"};
   return attach;
 }
 
@@ -71,12 +92,18 @@ std::vector<AgentMessage> AgentMessages() {
           bare,
           half,
           Heartbeat{~uint64_t{0}},
+          Heartbeat{1, 0},
           WorkerFailed{kWorld, SomeFailure()},
           NodeSucceeded{kWorld},
           StopDone{kWorld, 1234},
+          StopDone{kWorld, 1234, 99},
           ShardReport{kWorld, Rank(0), 12, kCommit},
           CommitDone{kWorld, kCommit},
-          Leave{"stopped by SIGINT"}};
+          Leave{"stopped by SIGINT"},
+          WorkerSucceeded{kWorld},
+          LeaveRequest{kWorld, "preempted"},
+          CheckpointStep{kWorld, 40},
+          CheckpointStepKnown{kWorld, 40}};
 }
 
 std::vector<RendezvousMessage> RendezvousMessages() {
@@ -94,6 +121,9 @@ std::vector<RendezvousMessage> RendezvousMessages() {
       CommitNoted{kWorld, kCommit},
       JobEnded{{false, "rank 3 failed", 137, {SomeFailure(), SomeFailure()}, 5}},
       JobEnded{{true, "", 0, {}, 0}},
+      CheckpointWanted{kWorld},
+      CheckpointAt{kWorld, 40},
+      CheckpointAgreed{kWorld, 0},
   };
   for (auto cause : {StopCause::kWorkerFailed, StopCause::kPeerLost, StopCause::kMembership,
                      StopCause::kJobEnding, StopCause::kSuperseded})
@@ -107,17 +137,21 @@ std::vector<RendezvousMessage> RendezvousMessages() {
 // the function above too, or the wire forgets it without a word.
 TEST(SessionConvert, EveryFieldIsSetInTheMessagesAbove) {
   const Attach attach = SomeAttach();
-  [[maybe_unused]] const auto& [a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11] = attach;
+  [[maybe_unused]] const auto& [a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12] = attach;
   const RunningWorld running = SomeRunning();
-  [[maybe_unused]] const auto& [r1, r2, r3, r4, r5, r6, r7, r8] = running;
+  [[maybe_unused]] const auto& [r1, r2, r3, r4, r5, r6, r7, r8, r9] = running;
   const StartRound start = SomeStart();
   [[maybe_unused]] const auto& [s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s11] = start;
   const WorkerFailure failure = SomeFailure();
-  [[maybe_unused]] const auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12] = failure;
+  [[maybe_unused]] const auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15,
+                                f16, f17, f18] = failure;
   const Verdict verdict;
   [[maybe_unused]] const auto& [v1, v2, v3, v4, v5] = verdict;
   const JobTerms terms;
-  [[maybe_unused]] const auto& [t1, t2, t3, t4, t5, t6, t7, t8] = terms;
+  [[maybe_unused]] const auto& [t1, t2, t3, t4, t5, t6, t7, t8, t9, t10, t11, t12, t13, t14, t15] =
+      terms;
+  const NodeFacts facts = attach.facts;
+  [[maybe_unused]] const auto& [n1, n2, n3, n4, n5, n6] = facts;
   EXPECT_FALSE(attach == Attach{});
   EXPECT_FALSE(attach.last_commit == Attach{}.last_commit);
   EXPECT_FALSE(start.resume == StartRound{}.resume);
@@ -198,6 +232,20 @@ TEST(SessionConvert, MistakesOfAgentsAreNamed) {
        [](auto* m) {
          *m = ToProto(AgentMessage(WorkerFailed{kWorld, SomeFailure()}));
          m->mutable_worker_failed()->mutable_failure()->set_stderr_tail(std::string(4097, 'x'));
+       }},
+      {"scale_up",
+       [](auto* m) {
+         m->mutable_attach()->mutable_terms()->set_scale_up(
+             static_cast<proto::JobTerms::ScaleUp>(9));
+       }},
+      {"max_early_failures",
+       [](auto* m) { m->mutable_attach()->mutable_terms()->set_max_early_failures(-1); }},
+      {"gpu_count", [](auto* m) { m->mutable_attach()->mutable_facts()->set_gpu_count(-1); }},
+      {"steps_done", [](auto* m) { m->mutable_heartbeat()->set_steps_done(-1); }},
+      {"step is negative",
+       [](auto* m) {
+         *m = ToProto(AgentMessage(CheckpointStep{kWorld, 1}));
+         m->mutable_checkpoint_step()->set_step(-1);
        }},
       {"commit is missing",
        [](auto* m) { *m->mutable_commit_done()->mutable_world() = ToProto(kWorld); }},

@@ -150,6 +150,7 @@ std::vector<NamedEvent> Events() {
       {"GroupGone", GroupGone{.round = RoundId(1)}},
       {"Shard", WorkerReportedShard{{.world = WorldOf(1), .rank = Rank(2), .commit = commit}}},
       {"Committed", WorkerCommitted{{.world = WorldOf(1), .commit = commit}}},
+      {"Stepped", WorkerReportedStep{.world = WorldOf(1), .local_rank = LocalRank(1), .step = 5}},
       {"StopRequested", StopRequested{.signal = SIGTERM}},
       {"GuardianLost", GuardianLost{.why = "killed"}},
       {"TimePassed", TimePassed{}},
@@ -465,46 +466,6 @@ TEST(AgentMachine, TellsFailuresAgainWithTheirAge) {
   EXPECT_EQ(m.At(310, RendezvousConnected{}), "send Attach running r1 highest 1");
   EXPECT_EQ(m.At(350, AttachedNow()), "show; renew 3060; send WorkerFailed r1 rank 2 age 150");
   EXPECT_EQ(m.At(360, StopOf(1)), "show; send StopDone r1");
-}
-
-TEST(AgentMachine, ShowsTheFailureElsewhereThatItsOwnFollowed) {
-  TracedMachine m;
-  ToFailed(m);
-  StopRound stop = StopOf(1, StopCause::kWorkerFailed);
-  stop.reason = "worker rank 0 on node a exited with code 7";
-  EXPECT_EQ(m.At(300, stop), "show");
-  EXPECT_EQ(m.shown(), "round 1 stops: worker rank 0 on node a exited with code 7");
-  // Its own was shown when it happened.
-  TracedMachine own;
-  ToFailed(own);
-  stop.culprit = Rank(2);
-  EXPECT_EQ(own.At(300, stop), "-");
-}
-
-TEST(AgentMachine, SaysHowTheOthersWereStoppedWhenTheJobEnds) {
-  TracedMachine m;
-  ToFailedGone(m);
-  Verdict verdict;
-  verdict.exit_code = 3;
-  EXPECT_EQ(m.At(300, JobEnded{verdict}), "disconnect; show; end 3");
-  EXPECT_EQ(m.shown(), "1 more worker of this node was stopped by muster: 1 ended by SIGTERM");
-}
-
-TEST(AgentMachine, SaysAtOnceThatAWorkerHadToBeKilled) {
-  AgentOptions options = TracedMachine::DefaultOptions();
-  options.shutdown_timeout = std::chrono::milliseconds(500);
-  TracedMachine m(options);
-  ToFailed(m);
-  m.At(210, StopOf(1, StopCause::kWorkerFailed));
-  m.At(700, EndOf(1, 1, {.signal = SIGKILL}));
-  EXPECT_EQ(m.At(701, GroupGone{.round = RoundId(1)}), "show; send StopDone r1");
-  EXPECT_EQ(m.shown(), "1 more worker of this node was stopped by muster: 1 killed after 500 ms");
-}
-
-TEST(AgentMachine, AKillBeforeTheGraceIsOverIsNotItsOwn) {
-  TracedMachine m;
-  ToFailed(m);
-  EXPECT_EQ(m.At(300, EndOf(1, 1, {.signal = SIGKILL})), "send WorkerFailed r1 rank 3 age 0");
 }
 
 TEST(AgentMachine, TellsItsSuccessAgain) {

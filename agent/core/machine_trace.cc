@@ -21,16 +21,28 @@ std::string Text(const Attach& m) {
   if (m.highest_round.value > 0) text += " highest " + std::to_string(m.highest_round.value);
   return text;
 }
-std::string Text(const Heartbeat& m) { return "Heartbeat " + std::to_string(m.sequence); }
+std::string Text(const Heartbeat& m) {
+  return "Heartbeat " + std::to_string(m.sequence) +
+         (m.step < 0 ? "" : " step " + std::to_string(m.step));
+}
 std::string Text(const WorkerFailed& m) {
   return "WorkerFailed " + RoundText(m.world) + " rank " + std::to_string(m.failure.rank.value) +
          " age " + Ms(m.failure.age);
 }
 std::string Text(const NodeSucceeded& m) { return "NodeSucceeded " + RoundText(m.world); }
-std::string Text(const StopDone& m) { return "StopDone " + RoundText(m.world); }
+std::string Text(const StopDone& m) {
+  return "StopDone " + RoundText(m.world) +
+         (m.last_step < 0 ? "" : " step " + std::to_string(m.last_step));
+}
 std::string Text(const ShardReport& m) { return "ShardReport " + std::to_string(m.commit.step); }
 std::string Text(const CommitDone& m) { return "CommitDone " + std::to_string(m.commit.step); }
 std::string Text(const Leave& m) { return "Leave " + m.reason; }
+std::string Text(const WorkerSucceeded& m) { return "WorkerSucceeded " + RoundText(m.world); }
+std::string Text(const LeaveRequest& m) { return "LeaveRequest " + m.reason; }
+std::string Text(const CheckpointStep& m) { return "CheckpointStep " + std::to_string(m.step); }
+std::string Text(const CheckpointStepKnown& m) {
+  return "CheckpointStepKnown " + std::to_string(m.step);
+}
 
 std::string Text(const SendToRendezvous& e) {
   return "send " + std::visit([](const auto& m) { return Text(m); }, e.message);

@@ -3,6 +3,7 @@
 #ifndef MUSTER_AGENT_CORE_WORKER_GROUP_H_
 #define MUSTER_AGENT_CORE_WORKER_GROUP_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,6 +28,8 @@ class WorkerGroup {
   RoundId round() const { return place_.world.round; }
 
   void Started(LocalRank local_rank, int64_t pid);
+  // It completed `step`; -1 before the first.
+  void Stepped(LocalRank local_rank, int64_t step);
   // Ends that follow from a stop are kNothing, except failures of their own in a group that a local
   // failure stopped: those are the first failure's followers.
   Change Ended(LocalRank local_rank, const WorkerFailure& failure, Instant now);
@@ -59,6 +62,8 @@ class WorkerGroup {
   // SIGKILL is on its way, or was not needed.
   bool is_being_killed() const { return is_gone_ || (stop_ && stop_->grace == Duration(0)); }
 
+  // The lowest of the workers' last completed steps; -1: not all of them have reported one.
+  int64_t lowest_step() const;
   // "3 more workers of this node were stopped by muster: 2 ended by SIGTERM, 1 killed after 5 s";
   // empty if none was.
   std::string StoppedText() const;
@@ -68,6 +73,7 @@ class WorkerGroup {
   // Failures for the rendezvous, with their age as of `now`.
   std::vector<WorkerFailure> Failures(Instant now) const;
   RunningWorld ToRunningWorld(std::optional<Commit> last_commit) const;
+  StopDone ToStopDone() const;
 
  private:
   enum class State { kStarting, kRunning, kSucceeded, kFailed, kStopped };
@@ -81,6 +87,7 @@ class WorkerGroup {
 
   StartRound place_;
   std::vector<State> states_;
+  std::vector<int64_t> steps_;
   std::vector<Failure> failures_;
   std::optional<StopPlan> stop_;
   // Of the first plan: what the workers were asked to end by.

@@ -324,13 +324,13 @@ TEST(JobMachine, ARestartedRendezvousLearnsBudgetCommitAndRoundFromThoseWhoRunNo
   muster::Attach attach;
   attach.incarnation.bytes = {7};
   attach.node_name = "b";
-  attach.terms = {.run_id = "j",
-                  .min_nodes = 2,
-                  .max_nodes = 2,
-                  .max_restarts = 1,
-                  .join_timeout = std::chrono::seconds(60),
-                  .last_call_timeout = std::chrono::seconds(5),
-                  .version = "1"};
+  attach.terms.run_id = "j";
+  attach.terms.min_nodes = 2;
+  attach.terms.max_nodes = 2;
+  attach.terms.max_restarts = 1;
+  attach.terms.join_timeout = std::chrono::seconds(60);
+  attach.terms.last_call_timeout = std::chrono::seconds(5);
+  attach.terms.version = "1";
   attach.highest_round = RoundId(9);
   attach.restarts_charged = 1;
   attach.last_commit = Commit{70, "/c"};

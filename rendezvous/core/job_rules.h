@@ -56,6 +56,10 @@ class JobMachine::Rules {
   void Handle(Member& member, const ShardReport& message);
   void Handle(Member& member, const CommitDone& message);
   void Handle(Member& member, const Leave& message);
+  void Handle(Member& /*member*/, const WorkerSucceeded& /*message*/) {}
+  void Handle(Member& /*member*/, const LeaveRequest& /*message*/) {}
+  void Handle(Member& /*member*/, const CheckpointStep& /*message*/) {}
+  void Handle(Member& /*member*/, const CheckpointStepKnown& /*message*/) {}
   void Expire();
   Instant ComputeWakeup() const;
   bool IsFinal() const { return state_ == JobState::kSucceeded || state_ == JobState::kFailed; }

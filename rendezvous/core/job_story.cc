@@ -52,6 +52,9 @@ struct Describer {
     }
     return text;
   }
+  std::string operator()(const CheckpointWanted& /*m*/) { return "CheckpointWanted"; }
+  std::string operator()(const CheckpointAt& m) { return "CheckpointAt " + Number(m.step); }
+  std::string operator()(const CheckpointAgreed& m) { return "CheckpointAgreed " + Number(m.step); }
 
   std::string operator()(const Attach& m) {
     std::string text = "Attach";
@@ -70,6 +73,14 @@ struct Describer {
   }
   std::string operator()(const CommitDone& m) { return "CommitDone " + Number(m.commit.step); }
   std::string operator()(const Leave& m) { return "Leave: " + m.reason; }
+  std::string operator()(const WorkerSucceeded& m) {
+    return "WorkerSucceeded " + RoundText(m.world);
+  }
+  std::string operator()(const LeaveRequest& m) { return "LeaveRequest: " + m.reason; }
+  std::string operator()(const CheckpointStep& m) { return "CheckpointStep " + Number(m.step); }
+  std::string operator()(const CheckpointStepKnown& m) {
+    return "CheckpointStepKnown " + Number(m.step);
+  }
 };
 
 }  // namespace

@@ -70,6 +70,10 @@ class Invariants {
   void Heard(Session&, const WorkerFailed&) {}
   void Heard(Session&, const NodeSucceeded&) {}
   void Heard(Session&, const Heartbeat&) {}
+  void Heard(Session&, const WorkerSucceeded&) {}
+  void Heard(Session&, const LeaveRequest&) {}
+  void Heard(Session&, const CheckpointStep&) {}
+  void Heard(Session&, const CheckpointStepKnown&) {}
   void Heard(Session& session, const Leave& leave);
 
   void Said(SessionId session, const RendezvousMessage& message);

@@ -43,6 +43,18 @@ struct AgentWords {
     return "CommitDone " + simulation::Describe(m.world) + " step " + Number(m.commit.step);
   }
   std::string operator()(const Leave& m) const { return "Leave " + m.reason; }
+  std::string operator()(const WorkerSucceeded& m) const {
+    return "WorkerSucceeded " + simulation::Describe(m.world);
+  }
+  std::string operator()(const LeaveRequest& m) const {
+    return "LeaveRequest " + simulation::Describe(m.world) + " " + m.reason;
+  }
+  std::string operator()(const CheckpointStep& m) const {
+    return "CheckpointStep " + simulation::Describe(m.world) + " step " + Number(m.step);
+  }
+  std::string operator()(const CheckpointStepKnown& m) const {
+    return "CheckpointStepKnown " + simulation::Describe(m.world) + " step " + Number(m.step);
+  }
 };
 
 struct RendezvousWords {
@@ -79,6 +91,15 @@ struct RendezvousWords {
   }
   std::string operator()(const JobEnded& m) const {
     return "JobEnded " + simulation::Describe(m.verdict);
+  }
+  std::string operator()(const CheckpointWanted& m) const {
+    return "CheckpointWanted " + simulation::Describe(m.world);
+  }
+  std::string operator()(const CheckpointAt& m) const {
+    return "CheckpointAt " + simulation::Describe(m.world) + " step " + Number(m.step);
+  }
+  std::string operator()(const CheckpointAgreed& m) const {
+    return "CheckpointAgreed " + simulation::Describe(m.world) + " step " + Number(m.step);
   }
 };
 
