@@ -91,7 +91,11 @@ class AgentLoop : public rendezvous::SessionObserver,
   // What a person needs to know about a worker that didn't end well: known at once, and looked up.
   WorkerFailure FailureOf(LocalRank local_rank, int64_t pid, WorkerExit exit) const;
   WorkerFailure FailureToStart(LocalRank local_rank, int error);
+  bool RefuseWithoutPipes(const std::vector<WorkerPipes>& pipes);
   void LookUpWhy(RoundId round, const WorkerFailure& failure);
+  // The same of a worker that didn't start.
+  void LookUpFlaw(WorkerEnded ended, int error);
+  std::string program() const { return settings_.argv.empty() ? "" : settings_.argv[0]; }
   void FinishOutput(RoundId round);
   WorkerService::Round ServiceRound() const;
   std::vector<WorkerCommand> Commands(const std::vector<WorkerOutput>& outputs) const;

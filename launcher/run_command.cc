@@ -21,6 +21,7 @@
 #include "base/env.h"
 #include "base/mutex.h"
 #include "base/version.h"
+#include "launcher/descriptor_need.h"
 #include "launcher/exit_codes.h"
 #include "launcher/launch_plan.h"
 #include "launcher/log_setup.h"
@@ -197,6 +198,11 @@ int RunJob(const RunOptions& options, const LaunchPlan& plan) {
     Say(Cat("the guardian process can't be started: ", std::strerror(guardian.error)));
     return kExitOsError;
   }
+  // Its start has raised the limit.
+  if (std::optional<std::string> shortage = TooFewDescriptors(options, plan, LookUpDescriptors())) {
+    Say(*shortage);
+    return kExitOsError;
+  }
   StopTarget target;
   StopSignals signals;
   signals.Watch([&target](int number) { target.OnSignal(number); });
@@ -248,7 +254,7 @@ int RunCommand(std::span<const std::string> words) {
     Say(problem->text);
     return problem->exit_code;
   }
-  if (!plan.warning.empty()) Say(plan.warning);
+  for (const std::string& warning : plan.warnings) Say(warning);
   return RunJob(*options, plan);
 }
 

@@ -223,7 +223,7 @@ Failed:
   Superseded: show; disconnect; stop r1 signal 9 grace 0
   Notice: show
   StartNext: stop r1 signal 9 grace 0
-  StopThis: stop r1 signal 9 grace 0
+  StopThis: show; stop r1 signal 9 grace 0
   StopOther: send StopDone r9
   JobEnded: renew 2900
   WorkerFailed: send WorkerFailed r1 rank 3 age 0
@@ -234,18 +234,18 @@ Failed:
 FailedGone:
   Disconnected: show; connect
   Hopeless: show; connect
-  Disagrees: disconnect; end 78
-  NotAuthorised: disconnect; end 77
+  Disagrees: disconnect; show; end 78
+  NotAuthorised: disconnect; show; end 77
   Superseded: show; disconnect; connect
   Notice: show
   StartNext: renew 2750; spawn r2
-  StopThis: send StopDone r1
+  StopThis: show; send StopDone r1
   StopOther: send StopDone r9
-  JobEnded: disconnect; end 7
+  JobEnded: disconnect; show; end 7
   Shard: refuse rank 2 step 50
   Committed: refuse rank 0 step 50
-  StopRequested: send Leave stopped by SIGTERM; disconnect; end 143
-  GuardianLost: send Leave the guardian ...; disconnect; end 70
+  StopRequested: send Leave stopped by SIGTERM; disconnect; show; end 143
+  GuardianLost: send Leave the guardian ...; disconnect; show; end 70
 Stopping:
   Disconnected: show; connect; probe
   Hopeless: show; connect; probe
@@ -470,7 +470,7 @@ TEST(AgentMachine, TellsFailuresAgainWithTheirAge) {
   m.At(300, RendezvousDisconnected{.why = "reset"});
   EXPECT_EQ(m.At(310, RendezvousConnected{}), "send Attach running r1 highest 1");
   EXPECT_EQ(m.At(350, AttachedNow()), "show; renew 3060; send WorkerFailed r1 rank 2 age 150");
-  EXPECT_EQ(m.At(360, StopOf(1)), "send StopDone r1");
+  EXPECT_EQ(m.At(360, StopOf(1)), "show; send StopDone r1");
 }
 
 TEST(AgentMachine, TellsItsSuccessAgain) {

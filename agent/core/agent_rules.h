@@ -118,6 +118,8 @@ class AgentRules {
   bool has_ended_ = false;
   std::string why_missing_;
   std::string last_shown_;
+  // How the workers of the last group were stopped, until it is shown or of no interest any more.
+  std::string stopped_;
   // Of the step under way.
   Instant now_;
   Incarnation fresh_incarnation_;

@@ -128,7 +128,7 @@ bool JobMachine::Rules::ChargeFailures(const Round& round) {
   if (round.failures.empty()) {
     verdict.exit_code = 1;
   } else {
-    verdict = FailedByWorker(round.failures, ledger_.charged(), terms_->max_restarts);
+    verdict = FailedByWorker(input_.now, round.failures, ledger_.charged(), terms_->max_restarts);
   }
   EndJob(JobState::kFailed, std::move(verdict));
   return false;
