@@ -3,6 +3,7 @@
 #ifndef MUSTER_AGENT_CORE_WORKER_GROUP_H_
 #define MUSTER_AGENT_CORE_WORKER_GROUP_H_
 
+#include <cstddef>
 #include <optional>
 #include <vector>
 
@@ -16,8 +17,9 @@ namespace muster::agent {
 
 class WorkerGroup {
  public:
-  // What a worker's end means for the group.
-  enum class Change { kNothing, kOneSucceeded, kAllSucceeded, kFailed };
+  // What a worker's end means for the group. Of several that exit 0 the first and the last are
+  // news.
+  enum class Change { kNothing, kFirstSucceeded, kAllSucceeded, kFailed };
 
   WorkerGroup(StartRound place, int worker_count);
 
@@ -33,6 +35,8 @@ class WorkerGroup {
   void Gone() { is_gone_ = true; }
 
   bool has_succeeded() const { return has_succeeded_; }
+  // At least one worker has exited 0.
+  bool has_success() const { return success_count_ > 0; }
   bool has_failed() const { return !failures_.empty(); }
   bool is_gone() const { return is_gone_; }
   // The workers may make progress: none failed, no stop was asked for, contact holds.
@@ -72,6 +76,7 @@ class WorkerGroup {
   std::vector<State> states_;
   std::vector<Failure> failures_;
   std::optional<StopPlan> stop_;
+  size_t success_count_ = 0;
   bool has_succeeded_ = false;
   bool is_gone_ = false;
   bool is_over_ = false;
