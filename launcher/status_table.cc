@@ -24,9 +24,13 @@ std::vector<std::string> JobRow(const rendezvous::JobReport& job) {
           job.exit_code ? Cat("exit ", *job.exit_code) : "-"};
 }
 
+std::string PlaceOf(const rendezvous::NodeReport& node) {
+  if (node.group_rank) return std::to_string(*node.group_rank);
+  return node.is_set_aside ? "set aside" : "spare";
+}
+
 std::vector<std::string> NodeRow(const rendezvous::NodeReport& node) {
-  return {Cat("  ", node.node_name), node.address,
-          node.group_rank ? std::to_string(*node.group_rank) : "spare",
+  return {Cat("  ", node.node_name), node.address, PlaceOf(node),
           node.attached ? "attached" : "away", Seconds(node.since_last_message)};
 }
 
