@@ -2,12 +2,17 @@
 // workers themselves and the user do, one at a time, feeds the machine and carries out its effects.
 // Holds no rules. Made and driven by Agent (agent/agent.h), which owns the parts.
 //
+// The thread never waits for a disk or a console, or it would miss its lease: what touches files
+// runs on a thread of its own, and what it finds comes back as a task.
+//
 // Run() is to be called once, by one thread. The observers' methods, RequestStop() and
 // ForwardSignal() only enqueue and may be called from any thread, before and after Run() too.
 #ifndef MUSTER_AGENT_AGENT_LOOP_H_
 #define MUSTER_AGENT_AGENT_LOOP_H_
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +20,8 @@
 #include "agent/agent_settings.h"
 #include "agent/core/agent_machine.h"
 #include "agent/log_layout.h"
+#include "agent/ordered_events.h"
+#include "agent/process/file_thread.h"
 #include "agent/process/log_pump.h"
 #include "agent/process/process_runner.h"
 #include "agent/server/worker_service.h"
@@ -40,7 +47,7 @@ class AgentLoop : public rendezvous::SessionObserver,
   // Both must outlive the loop.
   AgentLoop(const AgentSettings* settings, const Clock* clock);
 
-  // Until the machine ends.
+  // Until the machine ends and the last round's output is shown, or given up on.
   Verdict Run(Parts parts);
 
   // After Run(): the error file of the first worker of the last round on this node that left one.
@@ -59,10 +66,14 @@ class AgentLoop : public rendezvous::SessionObserver,
   void OnGuardianLost(std::string why) override;
   void OnShardReported(ShardReport report) override;
   void OnCommitPublished(CommitDone done) override;
+  void OnStepReported(const World& world, LocalRank local_rank, int64_t step) override;
 
  private:
   // All below: on Run()'s thread.
   void Step(const AgentEvent& event);
+  void StepWhatIsReady();
+  Duration UntilNextWakeup() const;
+  void WaitForOutput();
   void PerformAll(std::vector<AgentEffect> effects);
   void Perform(const Connect&);
   void Perform(const Disconnect&);
@@ -75,16 +86,31 @@ class AgentLoop : public rendezvous::SessionObserver,
   void Perform(const Show& show);
   void Perform(const End& end);
 
-  // What a person needs to know about a worker that didn't end well.
-  WorkerFailure FailureOf(LocalRank local_rank, int64_t pid, WorkerExit exit);
+  // What a person needs to know about a worker that didn't end well: known at once, and looked up.
+  WorkerFailure FailureOf(LocalRank local_rank, int64_t pid, WorkerExit exit) const;
   WorkerFailure FailureToStart(LocalRank local_rank, int error);
+  void LookUpWhy(RoundId round, const WorkerFailure& failure);
   void FinishOutput(RoundId round);
+  WorkerService::Round ServiceRound() const;
+  std::vector<WorkerCommand> Commands(const std::vector<WorkerOutput>& outputs) const;
+  // Starts the workers whose folders are there, or late.
+  void ReleaseSpawn();
   WorkerOutput OutputOf(LocalRank local_rank, Rank rank) const;
   StreamChoice ChoiceOf(LocalRank local_rank) const;
 
+  struct PendingSpawn {
+    RoundId round;
+    std::vector<WorkerCommand> commands;
+    Instant deadline;
+  };
+
   const AgentSettings& settings_;
   const Clock& clock_;
-  TaskQueue tasks_;
+  // Shared with the thread for files, which may be stuck for longer than the loop lives. Its tasks
+  // run on Run()'s thread alone.
+  const std::shared_ptr<TaskQueue> tasks_ = std::make_shared<TaskQueue>();
+  // The stream of which a message was dropped.
+  std::atomic<uint64_t> flooded_connection_{0};
   Parts parts_;
   std::optional<AgentMachine> machine_;
   // The stream that counts; what others report is stale.
@@ -93,6 +119,12 @@ class AgentLoop : public rendezvous::SessionObserver,
   StartRound place_;
   std::string first_error_file_;
   std::optional<Verdict> verdict_;
+  // Ends of workers whose last words are looked up, and what must be told after them.
+  OrderedEvents ordered_;
+  std::optional<PendingSpawn> pending_spawn_;
+  // Rounds whose output is still being shown.
+  int unfinished_rounds_ = 0;
+  FileThread files_;
 };
 
 }  // namespace muster::agent

@@ -33,6 +33,8 @@ class LogLayout {
   // Removed at the end by whoever made the layout; empty if there is none.
   const std::string& private_folder() const { return private_folder_; }
 
+  bool has_folder() const { return !kept_folder_.empty() || !private_folder_.empty(); }
+
   // Makes the folders of one attempt's workers. A failure is not reported: the job goes on, and
   // whoever opens a file there says so.
   void MakeAttempt(int attempt, int worker_count) const;

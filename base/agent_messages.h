@@ -60,7 +60,8 @@ struct Attach {
 // Renews the lease (as any message does).
 struct Heartbeat {
   uint64_t sequence = 0;
-  // The lowest of the last steps that this node's SDK workers reported; -1: none, or no workers.
+  // The lowest of the last steps that this node's workers reported through the SDK; -1: one of them
+  // has reported none, or there are no workers.
   int64_t step = -1;
   friend bool operator==(const Heartbeat&, const Heartbeat&) = default;
 };

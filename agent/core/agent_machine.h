@@ -9,6 +9,7 @@
 #ifndef MUSTER_AGENT_CORE_AGENT_MACHINE_H_
 #define MUSTER_AGENT_CORE_AGENT_MACHINE_H_
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,7 +33,8 @@ struct RendezvousDisconnected {
   // Whoever answers there is no muster rendezvous, or the name doesn't resolve: trying again won't
   // help unless contact existed before.
   bool is_hopeless = false;
-  // Nobody listens there (ECONNREFUSED): the process is gone, so nobody can have replaced this node.
+  // Nobody listens there (ECONNREFUSED): the process is gone, so nobody can have replaced this
+  // node.
   bool is_refused = false;
 };
 
@@ -68,6 +70,13 @@ struct WorkerCommitted {
   CommitDone commit;
 };
 
+// A local worker completed a step.
+struct WorkerReportedStep {
+  World world;
+  LocalRank local_rank;
+  int64_t step = 0;
+};
+
 // SIGINT, SIGTERM, SIGHUP or SIGQUIT to `muster run`. A second one shortens the grace to zero.
 struct StopRequested {
   int signal = 0;
@@ -80,9 +89,10 @@ struct GuardianLost {
 // The loop's timer: at or after NextWakeup().
 struct TimePassed {};
 
-using AgentEvent = std::variant<RendezvousConnected, RendezvousDisconnected, RendezvousSaid,
-                                WorkerStarted, WorkerEnded, GroupGone, WorkerReportedShard,
-                                WorkerCommitted, StopRequested, GuardianLost, TimePassed>;
+using AgentEvent =
+    std::variant<RendezvousConnected, RendezvousDisconnected, RendezvousSaid, WorkerStarted,
+                 WorkerEnded, GroupGone, WorkerReportedShard, WorkerCommitted, WorkerReportedStep,
+                 StopRequested, GuardianLost, TimePassed>;
 
 struct StepInput {
   Instant now;

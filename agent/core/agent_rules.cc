@@ -64,7 +64,9 @@ void AgentRules::ServeTimers() {
   if (has_ended_) return;
   if (contact_.IsUnanswered(now_)) LoseContact("no answer to our request to join");
   if (contact_.TakeRetry(now_)) Emit(Connect{});
-  if (auto sequence = contact_.TakeHeartbeat(now_)) Send(Heartbeat{.sequence = *sequence});
+  if (auto sequence = contact_.TakeHeartbeat(now_)) {
+    Send(Heartbeat{.sequence = *sequence, .step = group_ ? group_->lowest_step() : -1});
+  }
   if (now_ >= next_renewal_) {
     Emit(RenewDeadline{contact_.DeadlineIfHeld(now_)});
     next_renewal_ = now_ + contact_.renewal_interval();
@@ -145,7 +147,7 @@ void AgentRules::Said(const Attached& message) {
 }
 
 void AgentRules::RepeatWhatIsOwed() {
-  if (owed_stop_done_) Send(StopDone{.world = *std::exchange(owed_stop_done_, std::nullopt)});
+  if (owed_stop_done_) Send(*std::exchange(owed_stop_done_, std::nullopt));
   if (!group_) return;
   if (!group_->is_told()) {
     for (WorkerFailure& failure : group_->Failures(now_)) {

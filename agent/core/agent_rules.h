@@ -44,6 +44,7 @@ class AgentRules {
   void On(const GroupGone& event);
   void On(const WorkerReportedShard& event);
   void On(const WorkerCommitted& event);
+  void On(const WorkerReportedStep& event);
   void On(const StopRequested& event);
   void On(const GuardianLost& event);
   void On(const TimePassed&) {}
@@ -99,7 +100,7 @@ class AgentRules {
   // A round that starts as soon as the group before it is gone.
   std::optional<StartRound> waiting_start_;
   // A StopDone that no open stream could take yet.
-  std::optional<World> owed_stop_done_;
+  std::optional<StopDone> owed_stop_done_;
   RoundId highest_round_;
   // What was last heard of the job; a rendezvous that restarts learns it from us.
   int restarts_charged_ = 0;

@@ -67,7 +67,7 @@ void AgentRules::Said(const StopRound& message) {
   EndRound(message.culprit, message.reason);
   group_->ToldToStop();
   if (group_->is_gone()) {
-    Send(StopDone{.world = message.world});
+    Send(group_->ToStopDone());
     group_.reset();
     return;
   }
@@ -101,6 +101,14 @@ void AgentRules::On(const WorkerEnded& event) {
   }
 }
 
+void AgentRules::On(const WorkerReportedStep& event) {
+  if (!group_ || group_->world() != event.world) return;
+  const bool was_known = group_->lowest_step() >= 0;
+  group_->Stepped(event.local_rank, event.step);
+  // That all workers report steps is news: this node can leave by an agreed checkpoint now.
+  if (!was_known && group_->lowest_step() >= 0) contact_.HastenHeartbeat(now_);
+}
+
 void AgentRules::On(const GroupGone& event) {
   if (!group_ || group_->round() != event.round || group_->is_gone()) return;
   if (event.unkillable > 0) {
@@ -115,11 +123,11 @@ void AgentRules::On(const GroupGone& event) {
   }
   // Told to stop, and then told that it was replaced: nobody waits for its StopDone any more.
   if (group_->is_told() && !group_->is_fenced()) {
-    World world = group_->world();
+    StopDone done = group_->ToStopDone();
     if (contact_.is_attached()) {
-      Send(StopDone{.world = world});
+      Send(done);
     } else {
-      owed_stop_done_ = world;
+      owed_stop_done_ = done;
     }
     StartWhatWaits();
     return;

@@ -99,6 +99,10 @@ std::optional<uint64_t> Contact::TakeHeartbeat(Instant now) {
   return last_sequence_;
 }
 
+void Contact::HastenHeartbeat(Instant now) {
+  if (state_ == State::kAttached) next_heartbeat_ = now;
+}
+
 bool Contact::Acknowledged(uint64_t sequence) {
   if (state_ != State::kAttached) return false;
   bool moved = false;

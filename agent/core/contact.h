@@ -61,6 +61,8 @@ class Contact {
   bool TakeRetry(Instant now);
   // The sequence number of a heartbeat to send now, if one is due.
   std::optional<uint64_t> TakeHeartbeat(Instant now);
+  // One is due now: it carries news.
+  void HastenHeartbeat(Instant now);
   // True if it moved the deadline.
   bool Acknowledged(uint64_t sequence);
 

@@ -21,13 +21,19 @@ std::string Text(const Attach& m) {
   if (m.highest_round.value > 0) text += " highest " + std::to_string(m.highest_round.value);
   return text;
 }
-std::string Text(const Heartbeat& m) { return "Heartbeat " + std::to_string(m.sequence); }
+std::string Text(const Heartbeat& m) {
+  return "Heartbeat " + std::to_string(m.sequence) +
+         (m.step < 0 ? "" : " step " + std::to_string(m.step));
+}
 std::string Text(const WorkerFailed& m) {
   return "WorkerFailed " + RoundText(m.world) + " rank " + std::to_string(m.failure.rank.value) +
          " age " + Ms(m.failure.age);
 }
 std::string Text(const NodeSucceeded& m) { return "NodeSucceeded " + RoundText(m.world); }
-std::string Text(const StopDone& m) { return "StopDone " + RoundText(m.world); }
+std::string Text(const StopDone& m) {
+  return "StopDone " + RoundText(m.world) +
+         (m.last_step < 0 ? "" : " step " + std::to_string(m.last_step));
+}
 std::string Text(const ShardReport& m) { return "ShardReport " + std::to_string(m.commit.step); }
 std::string Text(const CommitDone& m) { return "CommitDone " + std::to_string(m.commit.step); }
 std::string Text(const Leave& m) { return "Leave " + m.reason; }

@@ -7,13 +7,24 @@
 namespace muster::agent {
 
 WorkerGroup::WorkerGroup(StartRound place, int worker_count)
-    : place_(std::move(place)), states_(static_cast<size_t>(worker_count), State::kStarting) {}
+    : place_(std::move(place)),
+      states_(static_cast<size_t>(worker_count), State::kStarting),
+      steps_(static_cast<size_t>(worker_count), -1) {}
 
 void WorkerGroup::Started(LocalRank local_rank, int64_t /*pid*/) {
   auto index = static_cast<size_t>(local_rank.value);
   if (index < states_.size() && states_[index] == State::kStarting) {
     states_[index] = State::kRunning;
   }
+}
+
+void WorkerGroup::Stepped(LocalRank local_rank, int64_t step) {
+  auto index = static_cast<size_t>(local_rank.value);
+  if (index < steps_.size() && step >= 0) steps_[index] = step;
+}
+
+int64_t WorkerGroup::lowest_step() const {
+  return steps_.empty() ? -1 : *std::min_element(steps_.begin(), steps_.end());
 }
 
 bool WorkerGroup::IsOurDoing(const WorkerExit& exit) const {
@@ -78,6 +89,13 @@ RunningWorld WorkerGroup::ToRunningWorld(std::optional<Commit> last_commit) cons
                       .last_commit = std::move(last_commit),
                       .succeeded = has_succeeded_,
                       .worker_succeeded = has_success()};
+}
+
+StopDone WorkerGroup::ToStopDone() const {
+  StopDone done;
+  done.world = place_.world;
+  if (!steps_.empty()) done.last_step = *std::max_element(steps_.begin(), steps_.end());
+  return done;
 }
 
 }  // namespace muster::agent

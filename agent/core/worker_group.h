@@ -4,6 +4,7 @@
 #define MUSTER_AGENT_CORE_WORKER_GROUP_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -28,6 +29,8 @@ class WorkerGroup {
   RoundId round() const { return place_.world.round; }
 
   void Started(LocalRank local_rank, int64_t pid);
+  // It completed `step`; -1 before the first.
+  void Stepped(LocalRank local_rank, int64_t step);
   // Ends that follow from a stop are kNothing, except failures of their own in a group that a local
   // failure stopped: those are the first failure's followers.
   Change Ended(LocalRank local_rank, const WorkerFailure& failure, Instant now);
@@ -59,9 +62,13 @@ class WorkerGroup {
   // SIGKILL is on its way, or was not needed.
   bool is_being_killed() const { return is_gone_ || (stop_ && stop_->grace == Duration(0)); }
 
+  // The lowest of the workers' last completed steps; -1: not all of them have reported one.
+  int64_t lowest_step() const;
+
   // Failures for the rendezvous, with their age as of `now`.
   std::vector<WorkerFailure> Failures(Instant now) const;
   RunningWorld ToRunningWorld(std::optional<Commit> last_commit) const;
+  StopDone ToStopDone() const;
 
  private:
   enum class State { kStarting, kRunning, kSucceeded, kFailed, kStopped };
@@ -74,6 +81,7 @@ class WorkerGroup {
 
   StartRound place_;
   std::vector<State> states_;
+  std::vector<int64_t> steps_;
   std::vector<Failure> failures_;
   std::optional<StopPlan> stop_;
   size_t success_count_ = 0;

@@ -155,6 +155,8 @@ class WorkerService::Loop {
     // Set by Hello; points into round_.
     const worker_channel::Welcome* welcome = nullptr;
     std::deque<Pending> pending;
+    // Reported, and not passed on yet: a fast loop reports many steps between two of our turns.
+    std::optional<int64_t> step;
   };
 
   void Run() {
@@ -229,6 +231,7 @@ class WorkerService::Loop {
         break;
       }
     }
+    PassOnStep(*peer);
     if (!is_open) Close(number);
   }
 
@@ -244,6 +247,11 @@ class WorkerService::Loop {
   bool Take(Peer& peer, const Message& message) {
     if (const auto* hello = std::get_if<worker_channel::Hello>(&message)) return Let(peer, *hello);
     if (peer.welcome == nullptr) return false;
+    if (const auto* done = std::get_if<worker_channel::StepDone>(&message)) {
+      peer.step = done->step;
+      return true;
+    }
+    PassOnStep(peer);
     if (const auto* set = std::get_if<worker_channel::SetKey>(&message)) return Set(peer, *set);
     if (const auto* get = std::get_if<worker_channel::GetKey>(&message)) return Get(peer, *get);
     if (const auto* shard = std::get_if<worker_channel::ShardDone>(&message)) {
@@ -253,6 +261,12 @@ class WorkerService::Loop {
       return Published(peer, *published);
     }
     return false;  // an agent's message from a worker
+  }
+
+  void PassOnStep(Peer& peer) {
+    if (!peer.step) return;
+    observer_->OnStepReported(round_->scope.world, peer.welcome->local_rank,
+                              *std::exchange(peer.step, std::nullopt));
   }
 
   bool Let(Peer& peer, const worker_channel::Hello& hello) {

@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -104,6 +105,19 @@ class Observer : public WorkerServiceObserver {
     commits_.push_back(std::move(done));
     changed_.notify_all();
   }
+  void OnStepReported(const World& world, LocalRank local_rank, int64_t step) override {
+    std::unique_lock lock(mutex_);
+    EXPECT_EQ(world.round, RoundId(1));
+    steps_[local_rank] = step;
+    changed_.notify_all();
+  }
+  // Waits until that worker's step is known.
+  bool HasStep(LocalRank local_rank, int64_t step) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::milliseconds(kPatienceMs), [&] {
+      return steps_.count(local_rank) && steps_[local_rank] == step;
+    });
+  }
   std::vector<ShardReport> Shards(size_t count) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, std::chrono::milliseconds(kPatienceMs),
@@ -120,6 +134,7 @@ class Observer : public WorkerServiceObserver {
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
+  std::map<LocalRank, int64_t> steps_;
   std::vector<ShardReport> shards_;
   std::vector<CommitDone> commits_;
 };
@@ -155,6 +170,7 @@ class WorkerServiceTest : public testing::Test {
       welcome.world = WorldOf(round);
       welcome.key.bytes.fill(7);
       welcome.rank = Rank(i);
+      welcome.local_rank = LocalRank(i);
       welcome.world_size = 2;
       welcome.address = "127.0.0.1";
       opened.welcomes["w/" + std::to_string(round) + "/" + std::to_string(i)] = welcome;
@@ -283,6 +299,22 @@ TEST_F(WorkerServiceTest, AShardIsReportedAndAnsweredWhenTheAgentSays) {
   EXPECT_EQ(answer.request, 4u);
   EXPECT_EQ(answer.code, Code(absl::StatusCode::kAborted));
   EXPECT_EQ(answer.message, "stale");
+}
+
+TEST_F(WorkerServiceTest, PassesOnTheLastOfTheStepsThatAWorkerReports) {
+  auto one = Worker(1);
+  std::string frames;
+  for (int64_t step = 0; step < 1000; ++step) {
+    frames += worker_channel::Encode(worker_channel::StepDone{step});
+  }
+  one->SendBytes(frames);
+  EXPECT_TRUE(observer_.HasStep(LocalRank(1), 999));
+  // In order with what is asked after it.
+  Commit commit{.step = 1000, .directory = "/c/1000"};
+  one->SendBytes(worker_channel::Encode(worker_channel::StepDone{1000}) +
+                 worker_channel::Encode(worker_channel::ShardDone{3, 1, commit}));
+  EXPECT_EQ(observer_.Shards(1).size(), 1u);
+  EXPECT_TRUE(observer_.HasStep(LocalRank(1), 1000));
 }
 
 TEST_F(WorkerServiceTest, OnlyRankZeroPublishes) {
