@@ -210,6 +210,7 @@ Running:
   StopOther: send StopDone r9
   JobEnded: abort r1 culprit -1; stop r1 signal 15 grace 30000; renew 2900
   WorkerFailed: send WorkerFailed r1 rank 3 age 0; show; abort r1 culprit 3; stop r1 signal 15 grace 30000
+  WorkerSucceeded: send WorkerSucceeded r1
   GroupGone: show; disconnect; connect
   Shard: send ShardReport 50; grant rank 2 step 50
   Committed: send CommitDone 50

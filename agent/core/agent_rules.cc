@@ -169,7 +169,12 @@ void AgentRules::RepeatWhatIsOwed() {
       Send(WorkerFailed{.world = group_->world(), .failure = std::move(failure)});
     }
   }
-  if (group_->has_succeeded()) Send(NodeSucceeded{.world = group_->world()});
+  // Before the answer to Attach it was not sent; after a failure it means nothing.
+  if (group_->has_succeeded()) {
+    Send(NodeSucceeded{.world = group_->world()});
+  } else if (group_->has_success() && group_->is_live()) {
+    Send(WorkerSucceeded{.world = group_->world()});
+  }
   for (AgentMessage& message : commits_.ToRepeat()) Send(std::move(message));
 }
 

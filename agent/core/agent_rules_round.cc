@@ -87,7 +87,9 @@ void AgentRules::On(const WorkerEnded& event) {
   if (!group_ || group_->round() != event.round) return;
   switch (group_->Ended(event.local_rank, event.failure, now_)) {
     case WorkerGroup::Change::kNothing:
-    case WorkerGroup::Change::kOneSucceeded:
+      return;
+    case WorkerGroup::Change::kFirstSucceeded:
+      if (contact_.is_attached()) Send(WorkerSucceeded{.world = group_->world()});
       return;
     case WorkerGroup::Change::kAllSucceeded:
       if (contact_.is_attached()) Send(NodeSucceeded{.world = group_->world()});

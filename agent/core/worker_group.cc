@@ -66,9 +66,10 @@ WorkerGroup::Change WorkerGroup::Ended(LocalRank local_rank, const WorkerFailure
     failures_.push_back({.failure = failure, .noticed = now});
     return Change::kFailed;
   }
-  has_succeeded_ =
-      std::all_of(states_.begin(), states_.end(), [](State s) { return s == State::kSucceeded; });
-  return has_succeeded_ ? Change::kAllSucceeded : Change::kOneSucceeded;
+  ++success_count_;
+  has_succeeded_ = success_count_ == states_.size();
+  if (has_succeeded_) return Change::kAllSucceeded;
+  return success_count_ == 1 ? Change::kFirstSucceeded : Change::kNothing;
 }
 
 bool WorkerGroup::HasFailed(Rank rank) const {
@@ -139,7 +140,8 @@ RunningWorld WorkerGroup::ToRunningWorld(std::optional<Commit> last_commit) cons
                       .world_size = place_.world_size,
                       .restarts_charged = place_.restarts_charged,
                       .last_commit = std::move(last_commit),
-                      .succeeded = has_succeeded_};
+                      .succeeded = has_succeeded_,
+                      .worker_succeeded = has_success()};
 }
 
 StopDone WorkerGroup::ToStopDone() const {

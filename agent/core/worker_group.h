@@ -3,6 +3,7 @@
 #ifndef MUSTER_AGENT_CORE_WORKER_GROUP_H_
 #define MUSTER_AGENT_CORE_WORKER_GROUP_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -18,8 +19,9 @@ namespace muster::agent {
 
 class WorkerGroup {
  public:
-  // What a worker's end means for the group.
-  enum class Change { kNothing, kOneSucceeded, kAllSucceeded, kFailed };
+  // What a worker's end means for the group. Of several that exit 0 the first and the last are
+  // news.
+  enum class Change { kNothing, kFirstSucceeded, kAllSucceeded, kFailed };
 
   WorkerGroup(StartRound place, int worker_count);
 
@@ -38,6 +40,8 @@ class WorkerGroup {
   void Gone() { is_gone_ = true; }
 
   bool has_succeeded() const { return has_succeeded_; }
+  // At least one worker has exited 0.
+  bool has_success() const { return success_count_ > 0; }
   bool has_failed() const { return !failures_.empty(); }
   // Whether that rank of the world failed on this node.
   bool HasFailed(Rank rank) const;
@@ -106,6 +110,7 @@ class WorkerGroup {
   int killed_ = 0;
   int exited_ = 0;
   int otherwise_ = 0;
+  size_t success_count_ = 0;
   bool has_succeeded_ = false;
   bool is_gone_ = false;
   bool is_over_ = false;

@@ -66,7 +66,7 @@ void ChooseBehaviour(SimRandom& random, SimOptions* options) {
                                       milliseconds(40)};
   options->lease = OneOf(random, kLeases);
   options->reconnect_timeout = random.Between(seconds(4), seconds(10));
-  if (random.Chance(20)) options->max_node_failures = random.Between(2, 4);
+  if (random.Chance(20)) options->terms.max_node_failures = random.Between(2, 4);
   options->keeps_state = random.Chance(40);
   constexpr agent::LostContact kModes[] = {agent::LostContact::kAuto, agent::LostContact::kAuto,
                                            agent::LostContact::kAuto, agent::LostContact::kGoOn,

@@ -67,7 +67,6 @@ struct SimOptions {
   Duration lease = std::chrono::seconds(3);
   Duration startup_quiet = std::chrono::seconds(1);
   Duration reconnect_timeout{0};
-  int max_node_failures = 0;
   Duration shutdown_timeout{0};
   // One way, per message.
   Duration least_delay{0};
