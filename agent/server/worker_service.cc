@@ -282,6 +282,7 @@ class WorkerService::Loop {
     peer.welcome = &found->second;
     peer.connection.Send(found->second);
     if (abort_) peer.connection.Send(*abort_);
+    observer_->OnHello(round_->scope.world.round, found->second.local_rank);
     return true;
   }
 

@@ -462,21 +462,6 @@ TEST(JobMachine, NoCommitIsGrantedBeforeTheWorldIsCompleteAgain) {
   EXPECT_EQ(CountOf<CommitGranted>(story, "a"), 1);
 }
 
-TEST(JobMachine, ANodeThatIsLostTooOftenIsSetAsideUntilACommit) {
-  JobStory story = RunningPair({.min = 1, .max = 2, .max_node_failures = 1});
-  for (int life = 1; life <= 2; ++life) {
-    story.Break("b");
-    story.Lapse(150);
-    story.StopDone("a");
-    story.Attach("b", {.life = life});
-    if (life == 1) story.StopDone("a");
-  }
-  EXPECT_EQ(story.machine().state(), JobState::kRunning) << "b is no reason to stop any more";
-  EXPECT_EQ(Last<StartRound>(story, "a")->group_world_size, 1);
-  story.Send("a", CommitDone{story.world("a"), {5, "/c"}});
-  EXPECT_EQ(story.machine().state(), JobState::kStopping) << "the world grows again";
-}
-
 TEST(JobMachine, StatusTellsTheNodesAndTheRound) {
   JobStory story = RunningPair();
   story.Attach("c");
