@@ -37,7 +37,7 @@ bool IsHopeless(absl::StatusCode code) {
 }  // namespace
 
 AgentLoop::AgentLoop(const AgentSettings* settings, const Clock* clock)
-    : settings_(*settings), clock_(*clock) {}
+    : settings_(*settings), clock_(*clock), address_(settings->core.attach.address) {}
 
 Verdict AgentLoop::Run(Parts parts) {
   parts_ = parts;
@@ -103,7 +103,8 @@ void AgentLoop::ForwardSignal(int signal) {
 
 void AgentLoop::OnConnected(uint64_t connection) {
   tasks_->Post([this, connection] {
-    if (connection == connection_) Step(RendezvousConnected{});
+    if (connection != connection_) return;
+    Step(RendezvousConnected{.to_own_address = parts_.client->IsToOwnAddress()});
   });
 }
 
@@ -124,8 +125,7 @@ void AgentLoop::OnDisconnected(uint64_t connection, absl::Status why) {
   tasks_->Post([this, connection, why = std::move(why)] {
     if (connection != connection_) return;
     Step(RendezvousDisconnected{.why = std::string(why.message()),
-                                .is_hopeless = IsHopeless(why.code()),
-                                .is_refused = rendezvous::IsRefused(why)});
+                                .is_hopeless = IsHopeless(why.code())});
   });
 }
 
@@ -175,8 +175,15 @@ void AgentLoop::OnCommitPublished(CommitDone done) {
 }
 
 void AgentLoop::OnStepReported(const World& world, LocalRank local_rank, int64_t step) {
-  tasks_->Post([this, world, local_rank, step] {
+  // Workers may say this as often as they like; one that is dropped is made good by the next.
+  tasks_->Offer([this, world, local_rank, step] {
     Step(WorkerReportedStep{.world = world, .local_rank = local_rank, .step = step});
+  });
+}
+
+void AgentLoop::OnHello(RoundId round, LocalRank local_rank) {
+  tasks_->Post([this, round, local_rank] {
+    Step(WorkerSaidHello{.round = round, .local_rank = local_rank});
   });
 }
 
@@ -189,9 +196,18 @@ void AgentLoop::Perform(const Disconnect&) {
   connection_ = 0;
 }
 
+void AgentLoop::Perform(const ProbeEndpoint&) {
+  parts_.client->ProbeEndpoint([this](bool is_refused) {
+    tasks_->Post([this, is_refused] { Step(EndpointProbed{.is_refused = is_refused}); });
+  });
+}
+
 void AgentLoop::Perform(const SendToRendezvous& send) {
   AgentMessage message = send.message;
   if (auto* attach = std::get_if<Attach>(&message)) {
+    std::string address = settings_.find_address ? settings_.find_address() : "";
+    if (!address.empty()) address_ = std::move(address);
+    attach->address = address_;
     attach->candidate_port = FindFreePort();
   } else if (auto* done = std::get_if<StopDone>(&message)) {
     done->candidate_port = FindFreePort();

@@ -67,6 +67,7 @@ class AgentLoop : public rendezvous::SessionObserver,
   void OnShardReported(ShardReport report) override;
   void OnCommitPublished(CommitDone done) override;
   void OnStepReported(const World& world, LocalRank local_rank, int64_t step) override;
+  void OnHello(RoundId round, LocalRank local_rank) override;
 
  private:
   // All below: on Run()'s thread.
@@ -77,6 +78,7 @@ class AgentLoop : public rendezvous::SessionObserver,
   void PerformAll(std::vector<AgentEffect> effects);
   void Perform(const Connect&);
   void Perform(const Disconnect&);
+  void Perform(const ProbeEndpoint&);
   void Perform(const SendToRendezvous& send);
   void Perform(const SpawnGroup& spawn);
   void Perform(const StopGroup& stop);
@@ -119,6 +121,8 @@ class AgentLoop : public rendezvous::SessionObserver,
   std::optional<AgentMachine> machine_;
   // The stream that counts; what others report is stale.
   uint64_t connection_ = 0;
+  // Where other nodes reach this one, as told last.
+  std::string address_;
   // The newest round that was spawned.
   StartRound place_;
   std::string first_error_file_;

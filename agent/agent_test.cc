@@ -39,6 +39,8 @@ class SharedClient : public rendezvous::RendezvousClient {
   // Whoever holds `gate` stops what sends.
   SharedClient(FakeRendezvousClient* client, std::mutex* gate) : client_(*client), gate_(*gate) {}
   uint64_t Connect() override { return client_.Connect(); }
+  bool IsToOwnAddress() const override { return client_.IsToOwnAddress(); }
+  void ProbeEndpoint(ProbeCallback done) override { client_.ProbeEndpoint(std::move(done)); }
   void Send(const AgentMessage& message) override {
     std::lock_guard passed(gate_);
     client_.Send(message);
@@ -234,7 +236,8 @@ TEST_F(AgentTest, ShowsTheFailureThatEndedTheJob) {
   std::string console = Console();
   EXPECT_NE(console.find("the program FAILED\n"), std::string::npos) << console;
   EXPECT_NE(console.find("Signal 9 (SIGKILL) received by PID"), std::string::npos) << console;
-  EXPECT_NE(console.find("\nmuster: the program: job a/job failed\n"), std::string::npos) << console;
+  EXPECT_NE(console.find("\nmuster: the program: job a/job failed\n"), std::string::npos)
+      << console;
 }
 
 TEST_F(AgentTest, TheCauseIsLeftWhereALauncherAboveLooks) {

@@ -115,6 +115,7 @@ AgentSettings Settings(const RunOptions& options, const LaunchPlan& plan,
     settings.core.attach.node_name += Cat("(", options.local_addr, ")");
   }
   settings.core.attach.address = place.address;
+  settings.find_address = place.find_address;
   settings.core.attach.worker_count = plan.worker_count;
   settings.core.attach.node_rank = plan.node_rank;
   settings.core.attach.terms = plan.terms;
@@ -123,6 +124,7 @@ AgentSettings Settings(const RunOptions& options, const LaunchPlan& plan,
   settings.core.lost_peer_grace = options.lost_peer_grace;
   settings.core.join_timeout = options.join_timeout;
   settings.core.reconnect_timeout = options.reconnect_timeout;
+  settings.core.lost_contact = options.lost_contact;
   settings.argv = plan.argv;
   settings.environment = Environment();
   settings.role = options.role;

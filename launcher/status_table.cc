@@ -27,6 +27,7 @@ std::vector<std::string> JobRow(const rendezvous::JobReport& job) {
 // A node without ranks is a spare beside a round, and waits for the next one otherwise.
 std::string PlaceOf(const rendezvous::JobReport& job, const rendezvous::NodeReport& node) {
   if (node.group_rank) return std::to_string(*node.group_rank);
+  if (node.is_set_aside) return "set aside";
   return job.state == "running" ? "spare" : "waits";
 }
 

@@ -79,11 +79,17 @@ void AgentRules::On(const WorkerStarted& event) {
   if (group_ && group_->round() == event.round) group_->Started(event.local_rank, event.pid);
 }
 
+void AgentRules::On(const WorkerSaidHello& event) {
+  if (group_ && group_->round() == event.round) group_->SaidHello(event.local_rank);
+}
+
 void AgentRules::On(const WorkerEnded& event) {
   if (!group_ || group_->round() != event.round) return;
   switch (group_->Ended(event.local_rank, event.failure, now_)) {
     case WorkerGroup::Change::kNothing:
-    case WorkerGroup::Change::kOneSucceeded:
+      return;
+    case WorkerGroup::Change::kFirstSucceeded:
+      if (contact_.is_attached()) Send(WorkerSucceeded{.world = group_->world()});
       return;
     case WorkerGroup::Change::kAllSucceeded:
       if (contact_.is_attached()) Send(NodeSucceeded{.world = group_->world()});

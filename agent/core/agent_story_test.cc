@@ -48,7 +48,7 @@ TEST(AgentStory, AJobThatSucceeds) {
 0 connected -> send Attach
 1 attached -> renew 2750
 2 start 1 -> renew 2750; spawn r1
-50 rank 2 exits 0 -> -
+50 rank 2 exits 0 -> send WorkerSucceeded r1
 60 rank 3 exits 0 -> send NodeSucceeded r1; stop r1 signal 15 grace 30000
 61 gone -> -
 62 noted -> -

@@ -12,7 +12,8 @@ namespace muster::agent {
 WorkerGroup::WorkerGroup(StartRound place, int worker_count)
     : place_(std::move(place)),
       states_(static_cast<size_t>(worker_count), State::kStarting),
-      steps_(static_cast<size_t>(worker_count), -1) {}
+      steps_(static_cast<size_t>(worker_count), -1),
+      is_sdk_(states_.size(), false) {}
 
 void WorkerGroup::Started(LocalRank local_rank, int64_t /*pid*/) {
   auto index = static_cast<size_t>(local_rank.value);
@@ -28,6 +29,13 @@ void WorkerGroup::Stepped(LocalRank local_rank, int64_t step) {
 
 int64_t WorkerGroup::lowest_step() const {
   return steps_.empty() ? -1 : *std::min_element(steps_.begin(), steps_.end());
+}
+
+void WorkerGroup::SaidHello(LocalRank local_rank) {
+  auto index = static_cast<size_t>(local_rank.value);
+  if (index >= is_sdk_.size() || is_sdk_[index]) return;
+  is_sdk_[index] = true;
+  ++sdk_count_;
 }
 
 bool WorkerGroup::IsOurDoing(const WorkerExit& exit, Instant now) const {
@@ -58,9 +66,10 @@ WorkerGroup::Change WorkerGroup::Ended(LocalRank local_rank, const WorkerFailure
     failures_.push_back({.failure = failure, .noticed = now});
     return Change::kFailed;
   }
-  has_succeeded_ =
-      std::all_of(states_.begin(), states_.end(), [](State s) { return s == State::kSucceeded; });
-  return has_succeeded_ ? Change::kAllSucceeded : Change::kOneSucceeded;
+  ++success_count_;
+  has_succeeded_ = success_count_ == states_.size();
+  if (has_succeeded_) return Change::kAllSucceeded;
+  return success_count_ == 1 ? Change::kFirstSucceeded : Change::kNothing;
 }
 
 bool WorkerGroup::HasFailed(Rank rank) const {
@@ -131,7 +140,8 @@ RunningWorld WorkerGroup::ToRunningWorld(std::optional<Commit> last_commit) cons
                       .world_size = place_.world_size,
                       .restarts_charged = place_.restarts_charged,
                       .last_commit = std::move(last_commit),
-                      .succeeded = has_succeeded_};
+                      .succeeded = has_succeeded_,
+                      .worker_succeeded = has_success()};
 }
 
 StopDone WorkerGroup::ToStopDone() const {

@@ -3,6 +3,7 @@
 #ifndef MUSTER_AGENT_CORE_WORKER_GROUP_H_
 #define MUSTER_AGENT_CORE_WORKER_GROUP_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -18,8 +19,9 @@ namespace muster::agent {
 
 class WorkerGroup {
  public:
-  // What a worker's end means for the group.
-  enum class Change { kNothing, kOneSucceeded, kAllSucceeded, kFailed };
+  // What a worker's end means for the group. Of several that exit 0 the first and the last are
+  // news.
+  enum class Change { kNothing, kFirstSucceeded, kAllSucceeded, kFailed };
 
   WorkerGroup(StartRound place, int worker_count);
 
@@ -30,6 +32,7 @@ class WorkerGroup {
   void Started(LocalRank local_rank, int64_t pid);
   // It completed `step`; -1 before the first.
   void Stepped(LocalRank local_rank, int64_t step);
+  void SaidHello(LocalRank local_rank);
   // Ends that follow from a stop are kNothing, except failures of their own in a group that a local
   // failure stopped: those are the first failure's followers.
   Change Ended(LocalRank local_rank, const WorkerFailure& failure, Instant now);
@@ -37,10 +40,14 @@ class WorkerGroup {
   void Gone() { is_gone_ = true; }
 
   bool has_succeeded() const { return has_succeeded_; }
+  // At least one worker has exited 0.
+  bool has_success() const { return success_count_ > 0; }
   bool has_failed() const { return !failures_.empty(); }
   // Whether that rank of the world failed on this node.
   bool HasFailed(Rank rank) const;
   bool is_gone() const { return is_gone_; }
+  // Every worker speaks to the agent through the SDK, so the round fences all that it does.
+  bool is_all_sdk() const { return sdk_count_ == states_.size(); }
   // The workers may make progress: none failed, no stop was asked for, contact holds.
   bool is_live() const { return !is_over_; }
 
@@ -88,6 +95,9 @@ class WorkerGroup {
   StartRound place_;
   std::vector<State> states_;
   std::vector<int64_t> steps_;
+  // By local rank, and how many are true.
+  std::vector<bool> is_sdk_;
+  size_t sdk_count_ = 0;
   std::vector<Failure> failures_;
   std::optional<StopPlan> stop_;
   // Of the first plan: what the workers were asked to end by.
@@ -100,6 +110,7 @@ class WorkerGroup {
   int killed_ = 0;
   int exited_ = 0;
   int otherwise_ = 0;
+  size_t success_count_ = 0;
   bool has_succeeded_ = false;
   bool is_gone_ = false;
   bool is_over_ = false;

@@ -52,7 +52,7 @@ std::string DescribeFailure(const WorkerFailure& failure) {
 }
 
 Verdict FailedByWorker(Instant now, const FailureList& failures, int restarts_charged,
-                       int max_restarts) {
+                       const std::string& why_not_restarted) {
   Verdict verdict;
   verdict.failures = failures.InOrder(now);
   verdict.restarts_charged = restarts_charged;
@@ -70,11 +70,8 @@ Verdict FailedByWorker(Instant now, const FailureList& failures, int restarts_ch
   verdict.reason = DescribeFailure(root);
   if (hopeless != nullptr) {
     verdict.reason += "; give the path of an executable program, the same on every node";
-  } else if (max_restarts == 0) {
-    verdict.reason += "; --max-restarts is 0, so it was not restarted";
   } else {
-    verdict.reason +=
-        "; all " + std::to_string(max_restarts) + " restarts of --max-restarts are used up";
+    verdict.reason += "; " + why_not_restarted;
   }
   return verdict;
 }

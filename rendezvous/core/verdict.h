@@ -46,10 +46,10 @@ class FailureList {
 // "worker rank 3 (local rank 1, pid 12) on node b was killed by signal 9".
 std::string DescribeFailure(const WorkerFailure& failure);
 
-// The job ends because a worker failed: the code is the root cause's own. `max_restarts` names the
-// budget that is spent; a program that can't be executed is blamed whatever is left.
+// The job ends because a worker failed: the code is the root cause's own. `why_not_restarted` is
+// the ledger's reason; a program that can't be executed is blamed whatever that says.
 Verdict FailedByWorker(Instant now, const FailureList& failures, int restarts_charged,
-                       int max_restarts);
+                       const std::string& why_not_restarted);
 
 }  // namespace muster::rendezvous
 

@@ -83,25 +83,23 @@ TEST(Verdict, TheExitCodeIsTheRootCausesOwn) {
     failure.exit = c.exit;
     failures.Add(At(1), failure);
     failures.Add(At(2), Failure(0, 77));
-    const Verdict verdict = FailedByWorker(At(9000), failures, 0, 0);
+    const Verdict verdict = FailedByWorker(At(9000), failures, 0, "no more");
     EXPECT_EQ(verdict.exit_code, c.code);
     EXPECT_FALSE(verdict.succeeded);
     EXPECT_EQ(Ranks(verdict.failures), (std::vector<int>{1, 0}));
   }
 }
 
-TEST(Verdict, TheReasonNamesJobNodeCauseAndBudget) {
+TEST(Verdict, TheReasonNamesNodeAndCauseAndWhyItWasNotRestarted) {
   FailureList failures;
   WorkerFailure failure = Failure(3, 0);
   failure.local_rank = LocalRank(1);
   failure.exit.signal = 11;
   failures.Add(At(1), failure);
-  EXPECT_EQ(FailedByWorker(At(9000), failures, 2, 2).reason,
-            "worker rank 3 (local rank 1) on node n was killed by signal 11; all 2 "
-            "restarts of --max-restarts are used up");
-  EXPECT_EQ(FailedByWorker(At(9000), failures, 0, 0).reason,
-            "worker rank 3 (local rank 1) on node n was killed by signal 11; "
-            "--max-restarts is 0, so it was not restarted");
+  const Verdict verdict = FailedByWorker(At(9000), failures, 2, "the budget is spent");
+  EXPECT_EQ(verdict.reason,
+            "worker rank 3 (local rank 1) on node n was killed by signal 11; the budget is spent");
+  EXPECT_EQ(verdict.restarts_charged, 2);
 }
 
 TEST(Verdict, TheReasonNamesTheProcess) {
@@ -118,7 +116,7 @@ TEST(Verdict, AProgramThatCannotStartIsBlamedBeforeAnEarlierFailure) {
   unstarted.failed_to_start = true;
   unstarted.message = "/no/such";
   failures.Add(At(5), unstarted);
-  const Verdict verdict = FailedByWorker(At(9000), failures, 0, 3);
+  const Verdict verdict = FailedByWorker(At(9000), failures, 0, "");
   EXPECT_EQ(verdict.exit_code, 127);
   EXPECT_EQ(Ranks(verdict.failures), (std::vector<int>{2, 0}));
   EXPECT_EQ(verdict.reason,
@@ -133,9 +131,9 @@ TEST(Verdict, AShortageIsChargedAsAnyFailure) {
   starved.message = "Too many open files";
   failures.Add(At(5), starved);
   EXPECT_EQ(failures.Hopeless(), nullptr);
-  EXPECT_EQ(FailedByWorker(At(9000), failures, 1, 1).reason,
-            "worker rank 2 (local rank 0) on node n could not start (Too many open files); all 1 "
-            "restarts of --max-restarts are used up");
+  EXPECT_EQ(FailedByWorker(At(9000), failures, 1, "the budget is spent").reason,
+            "worker rank 2 (local rank 0) on node n could not start (Too many open files); the "
+            "budget is spent");
 }
 
 }  // namespace
