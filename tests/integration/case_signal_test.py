@@ -163,5 +163,35 @@ class Inherited(process_kit.Case):
         self.assertEqual(process.out.count("bye\n"), 2, process.said())
 
 
+class Terminals(process_kit.Case):
+    """BL-19, the terminal: Ctrl-C and a hang-up reach each worker once, through the agent."""
+    WORKER = ('trap "echo int >> got.$RANK; exit 0" INT; trap "echo hup >> got.$RANK; exit 0" HUP; '
+              "echo up; while :; do sleep 0.05; done")
+
+    def begin(self, terminal):
+        process = self.start("run", "--standalone", "--nproc-per-node=2", "--no-python", "sh",
+                             "-c", self.WORKER, stdin=terminal.slave, preexec=terminal.take)
+        wait_for(lambda: process.out.count("up\n") == 2, "both workers")
+        return process
+
+    def got(self, rank):
+        return process_kit.read(os.path.join(self.work, "got.%d" % rank))
+
+    def test_bl19_ctrl_c(self):
+        terminal = cluster_kit.Terminal()
+        process = self.begin(terminal)
+        terminal.type(b"\x03")
+        self.assert_ends(process, 130, "stopped by SIGINT")
+        terminal.close()
+        self.assertEqual([self.got(0), self.got(1)], [b"int\n"] * 2)
+
+    def test_bl19_a_hang_up(self):
+        terminal = cluster_kit.Terminal()
+        process = self.begin(terminal)
+        terminal.close()
+        self.assert_ends(process, 129, "stopped by SIGHUP")
+        self.assertEqual([self.got(0), self.got(1)], [b"hup\n"] * 2)
+
+
 if __name__ == "__main__":
     process_kit.main()
