@@ -38,10 +38,21 @@ TEST(StatusTable, ShowsJobsAndTheirNodes) {
             "job  running  3      2        1 of 3    3      step 400  -\n"
             "\n"
             "nodes of job:\n"
-            "  NODE  ADDRESS   GROUP RANK  STREAM    LAST HEARD\n"
+            "  NODE  ADDRESS   GROUP RANK  STREAM    LEASE AGE\n"
             "  n0    10.0.0.1  0           attached  1.2 s\n"
             "  n1              spare       away      0.0 s\n"
             "  n2              set aside   attached  0.0 s\n");
+}
+
+TEST(StatusTable, TellsWhoWaitsFromSpares) {
+  rendezvous::JobReport job;
+  job.run_id = "job";
+  job.nodes.resize(1);
+  for (const char* state : {"gathering", "closing", "stopping", "recovering"}) {
+    job.state = state;
+    EXPECT_NE(StatusPage({job}).find("waits"), std::string::npos) << state;
+    EXPECT_EQ(StatusPage({job}).find("spare"), std::string::npos) << state;
+  }
 }
 
 TEST(StatusTable, SaysWhenThereIsNothing) { EXPECT_EQ(StatusPage({}), "no jobs\n"); }

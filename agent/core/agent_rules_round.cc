@@ -36,6 +36,7 @@ void AgentRules::Said(const StartRound& message) {
 void AgentRules::Spawn(const StartRound& place) {
   group_.emplace(place, options_.attach.worker_count);
   restarts_charged_ = place.restarts_charged;
+  stopped_.clear();
   if (place.resume) last_commit_ = place.resume;
   if (place.attempt > 0) {
     int last = place.first_rank.value + options_.attach.worker_count - 1;
@@ -60,8 +61,8 @@ void AgentRules::Said(const StopRound& message) {
     Send(StopDone{.world = message.world});
     return;
   }
-  // What failed here has been shown already.
-  if (!group_->has_failed() && !ending_ && !message.reason.empty()) {
+  // What failed here has been shown already, but it may have followed a failure elsewhere.
+  if (!group_->HasFailed(message.culprit) && !ending_ && !message.reason.empty()) {
     ShowLine("round " + std::to_string(message.world.round.value) + " stops: " + message.reason);
   }
   EndRound(message.culprit, message.reason);
@@ -76,6 +77,10 @@ void AgentRules::Said(const StopRound& message) {
 
 void AgentRules::On(const WorkerStarted& event) {
   if (group_ && group_->round() == event.round) group_->Started(event.local_rank, event.pid);
+}
+
+void AgentRules::On(const WorkerSaidHello& event) {
+  if (group_ && group_->round() == event.round) group_->SaidHello(event.local_rank);
 }
 
 void AgentRules::On(const WorkerEnded& event) {
@@ -117,6 +122,8 @@ void AgentRules::On(const GroupGone& event) {
              " can't be killed (they are stuck in the kernel) and were given up on");
   }
   group_->Gone();
+  stopped_ = group_->StoppedText();
+  if (group_->had_to_kill()) ShowLine(std::exchange(stopped_, {}));
   if (ending_) {
     FinishEnding();
     return;
@@ -159,7 +166,7 @@ void AgentRules::EndRound(Rank culprit, const std::string& reason) {
 }
 
 void AgentRules::Stop(const StopPlan& plan) {
-  if (!group_->TakeStop(plan)) return;
+  if (!group_->TakeStop(plan, now_)) return;
   Emit(StopGroup{.round = group_->round(), .first_signal = plan.first_signal, .grace = plan.grace});
 }
 

@@ -46,6 +46,7 @@ JobMachine::Rules::Rules(std::string run_id, JobOptions options, Instant started
     : run_id_(std::move(run_id)),
       options_(options),
       quiet_until_(started + options.startup_quiet),
+      unheard_are_lost_at_(started + std::max(options.startup_quiet, options.lease)),
       leases_(options.lease),
       graces_(options.reattach_grace),
       highest_round_(options.highest_round),

@@ -50,6 +50,8 @@
 // - A job whose agents all went before its first round is forgotten: the next one sets the terms.
 // - While recovering, a member of the round that attaches without workers proves that it can't be
 //   completed: the rest is stopped at once. No commit is granted before the world is complete.
+// - A recovered round that stops waits for missing members until a lease after the rendezvous'
+//   start, when they must have killed their workers; reconnect_timeout is for a world that runs.
 #ifndef MUSTER_RENDEZVOUS_CORE_JOB_MACHINE_H_
 #define MUSTER_RENDEZVOUS_CORE_JOB_MACHINE_H_
 

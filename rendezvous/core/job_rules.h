@@ -155,6 +155,9 @@ class JobMachine::Rules {
   const std::string run_id_;
   const JobOptions options_;
   const Instant quiet_until_;
+  // Who ran a world before this rendezvous and hasn't said so by then is out of contact, and has
+  // killed its workers as one whose lease is over does: nothing was refused to it since the start.
+  const Instant unheard_are_lost_at_;
 
   JobState state_ = JobState::kGathering;
   // Of the step under way.

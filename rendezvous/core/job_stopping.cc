@@ -91,6 +91,11 @@ void JobMachine::Rules::MaybeFinishStop() {
   if (state_ != JobState::kStopping) return;
   const int unanswered = round_->Count(SlotState::kRunning) + round_->Count(SlotState::kSucceeded) +
                          std::max(0, SlotsUnaccounted());
+  // A world that is broken anyway is kept together for nobody: those who are missing in it are
+  // awaited like any silent agent, not for reconnect_timeout.
+  if (round_->Count(SlotState::kMissing) > 0) {
+    recover_deadline_ = std::min(recover_deadline_, unheard_are_lost_at_);
+  }
   if (!MUSTER_PLANTED(kStopNotAwaited, true, unanswered == 0)) return;
   FinishStop();
 }
@@ -134,7 +139,7 @@ bool JobMachine::Rules::ChargeFailures(const Round& round) {
   if (round.failures.empty()) {
     verdict.exit_code = 1;
   } else {
-    verdict = FailedByWorker(round.failures, ledger_.charged(), answer.reason);
+    verdict = FailedByWorker(input_.now, round.failures, ledger_.charged(), answer.reason);
   }
   EndJob(JobState::kFailed, std::move(verdict));
   return false;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/core/agent_machine.h"
 #include "base/instant.h"
 #include "base/job_types.h"
 
@@ -21,6 +22,8 @@ struct NodePlan {
   Duration joins_at{0};
   // Comes with other terms than the job's, and must be refused.
   bool disagrees = false;
+  // Its workers say Hello to their agent.
+  bool uses_sdk = false;
 };
 
 enum class FaultKind {
@@ -68,6 +71,7 @@ struct SimOptions {
   // One way, per message.
   Duration least_delay{0};
   Duration most_delay{0};
+  agent::LostContact lost_contact = agent::LostContact::kAuto;
   // How long an unanswered connect takes to fail.
   Duration connect_timeout = std::chrono::seconds(2);
   // The rendezvous keeps its highest round over a crash.

@@ -26,6 +26,7 @@ void Invariants::RoundStarted(const rendezvous::RoundStarted& started,
   CheckPlaces(started, places);
   if (is_broken()) return;
   CheckOldWorkers(places);
+  CheckWorldsBeside(started.world);
   CheckNobodyForgotten(places);
   CheckCharge(places[0].second->restarts_charged);
   CheckResume(places[0].second->resume);
@@ -110,6 +111,19 @@ void Invariants::CheckOldWorkers(const Starts& places) {
   for (const auto& [session, start] : places) {
     if (parts_.worlds.live[sessions_[session].agent].count > 0) {
       Break("a round begins while a node of it runs workers of another");
+    }
+  }
+}
+
+// No worker of an older world runs beside a newer one anywhere, except within its node's lease (a
+// node whose stream has ended is not waited for), or where it may: fenced, or as the user wants it.
+void Invariants::CheckWorldsBeside(const World& world) {
+  for (size_t i = 0; i < parts_.agents.size(); ++i) {
+    const SimAgent& agent = *parts_.agents[i];
+    if (parts_.worlds.live[i].count == 0 || agent.may_run_beside()) continue;
+    if (parts_.worlds[parts_.worlds.live[i].world].world.round >= world.round) continue;
+    if (parts_.queue.now() >= agent.lease_end()) {
+      Break("a worker without the SDK outlives its node's lease beside a newer world");
     }
   }
 }
