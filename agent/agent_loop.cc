@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <ctime>
+#include <filesystem>
 #include <functional>
+#include <system_error>
 #include <utility>
 #include <variant>
 
 #include "agent/console_width.h"
 #include "agent/core/start_failure.h"
 #include "agent/core/worker_environment.h"
+#include "agent/core_file.h"
 #include "agent/error_file.h"
 #include "agent/free_port.h"
 #include "agent/output_prefix.h"
@@ -128,6 +131,7 @@ void AgentLoop::OnDisconnected(uint64_t connection, absl::Status why) {
 
 void AgentLoop::OnWorkerStarted(RoundId round, LocalRank local_rank, int64_t pid) {
   tasks_->Post([this, round, local_rank, pid] {
+    if (round == place_.world.round) memory_.WorkerStarted(local_rank, pid);
     Step(WorkerStarted{.round = round, .local_rank = local_rank, .pid = pid});
   });
 }
@@ -172,7 +176,7 @@ void AgentLoop::OnCommitPublished(CommitDone done) {
 }
 
 void AgentLoop::OnStepReported(const World& world, LocalRank local_rank, int64_t step) {
-  tasks_.Post([this, world, local_rank, step] {
+  tasks_->Post([this, world, local_rank, step] {
     Step(WorkerReportedStep{.world = world, .local_rank = local_rank, .step = step});
   });
 }
@@ -199,6 +203,8 @@ void AgentLoop::Perform(const SendToRendezvous& send) {
 void AgentLoop::Perform(const SpawnGroup& spawn) {
   ReleaseSpawn();
   place_ = spawn.place;
+  spawned_at_s_ = time(nullptr);
+  memory_.RoundStarts();
   first_error_file_.clear();
   int worker_count = settings_.core.attach.worker_count;
   parts_.service->OpenRound(ServiceRound());
@@ -306,7 +312,7 @@ void AgentLoop::Perform(const End& end) { verdict_ = end.verdict; }
 
 // ---- facts about workers -------------------------------------------------------------------
 
-WorkerFailure AgentLoop::FailureOf(LocalRank local_rank, int64_t pid, WorkerExit exit) const {
+WorkerFailure AgentLoop::FailureOf(LocalRank local_rank, int64_t pid, WorkerExit exit) {
   WorkerFailure failure;
   failure.rank = Rank(place_.first_rank.value + local_rank.value);
   failure.local_rank = local_rank;
@@ -315,6 +321,9 @@ WorkerFailure AgentLoop::FailureOf(LocalRank local_rank, int64_t pid, WorkerExit
   failure.exit = exit;
   failure.wall_time_s = time(nullptr);
   if (exit.Succeeded()) return failure;
+  KillEvidence kill = memory_.Explain(local_rank, pid, exit);
+  failure.out_of_memory = kill.out_of_memory;
+  failure.evidence = std::move(kill.text);
   StreamChoice choice = ChoiceOf(local_rank);
   if (choice.redirect_stderr || choice.tee_stderr) {
     failure.log_path = parts_.layout->StderrFile(place_.attempt, local_rank);
@@ -325,7 +334,7 @@ WorkerFailure AgentLoop::FailureOf(LocalRank local_rank, int64_t pid, WorkerExit
 void AgentLoop::LookUpWhy(RoundId round, const WorkerFailure& failure) {
   LocalRank local_rank = failure.local_rank;
   std::string error_file = parts_.layout->ErrorFile(place_.attempt, local_rank);
-  int facts = error_file.empty() ? 1 : 2;
+  int facts = 1 + (error_file.empty() ? 0 : 1) + (failure.exit.dumped_core ? 1 : 0);
   uint64_t number =
       ordered_.Add(WorkerEnded{.round = round, .local_rank = local_rank, .failure = failure}, facts,
                    clock_.Now() + kLastWordsPatience);
@@ -336,6 +345,7 @@ void AgentLoop::LookUpWhy(RoundId round, const WorkerFailure& failure) {
       });
     });
   });
+  if (failure.exit.dumped_core) LookUpCore(number, failure);
   if (error_file.empty()) return;
   // A private folder is gone by the time somebody reads this.
   bool is_kept = !parts_.layout->kept_folder().empty();
@@ -347,6 +357,26 @@ void AgentLoop::LookUpWhy(RoundId round, const WorkerFailure& failure) {
         found.message = *message;
         if (is_kept) found.error_file = error_file;
         if (first_error_file_.empty()) first_error_file_ = error_file;
+      });
+    });
+  });
+  if (!is_asked) ordered_.Complete(number, [](AgentEvent&) {});
+}
+
+void AgentLoop::LookUpCore(uint64_t number, const WorkerFailure& failure) {
+  DumpQuestion question{.pid = failure.pid,
+                        .signal = failure.exit.signal,
+                        .not_before_s = spawned_at_s_,
+                        .folder = {}};
+  std::error_code none;
+  question.folder = std::filesystem::current_path(none).string();
+  bool is_asked = files_.Offer(0, [this, tasks = tasks_, number, question] {
+    tasks->Post([this, number, answer = FindCoreFile(question)] {
+      ordered_.Complete(number, [&](AgentEvent& event) {
+        WorkerFailure& found = std::get<WorkerEnded>(event).failure;
+        found.core_file = answer.path;
+        if (!answer.remark.empty() && !found.evidence.empty()) found.evidence += "; ";
+        found.evidence += answer.remark;
       });
     });
   });

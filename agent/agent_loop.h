@@ -20,6 +20,7 @@
 #include "agent/agent_settings.h"
 #include "agent/core/agent_machine.h"
 #include "agent/log_layout.h"
+#include "agent/memory_watch.h"
 #include "agent/ordered_events.h"
 #include "agent/process/file_thread.h"
 #include "agent/process/log_pump.h"
@@ -87,9 +88,10 @@ class AgentLoop : public rendezvous::SessionObserver,
   void Perform(const End& end);
 
   // What a person needs to know about a worker that didn't end well: known at once, and looked up.
-  WorkerFailure FailureOf(LocalRank local_rank, int64_t pid, WorkerExit exit) const;
+  WorkerFailure FailureOf(LocalRank local_rank, int64_t pid, WorkerExit exit);
   WorkerFailure FailureToStart(LocalRank local_rank, int error);
   void LookUpWhy(RoundId round, const WorkerFailure& failure);
+  void LookUpCore(uint64_t number, const WorkerFailure& failure);
   void FinishOutput(RoundId round);
   WorkerService::Round ServiceRound() const;
   std::vector<WorkerCommand> Commands(const std::vector<WorkerOutput>& outputs) const;
@@ -115,8 +117,10 @@ class AgentLoop : public rendezvous::SessionObserver,
   std::optional<AgentMachine> machine_;
   // The stream that counts; what others report is stale.
   uint64_t connection_ = 0;
-  // The newest round that was spawned.
+  // The newest round that was spawned, and when, in seconds since 1970.
   StartRound place_;
+  int64_t spawned_at_s_ = 0;
+  MemoryWatch memory_;
   std::string first_error_file_;
   std::optional<Verdict> verdict_;
   // Ends of workers whose last words are looked up, and what must be told after them.

@@ -61,6 +61,10 @@ std::string Block(size_t index, const WorkerFailure& f, bool is_root) {
   text += "  exitcode  : " + std::to_string(code) + " (pid: " + std::to_string(f.pid) + ")\n";
   text += "  error_file: " + (f.error_file.empty() ? std::string("<N/A>") : f.error_file) + "\n";
   text += "  traceback : " + Traceback(f);
+  if (!f.evidence.empty()) text += "\n  cause     : " + f.evidence;
+  if (f.last_step >= 0) text += "\n  last step : " + std::to_string(f.last_step);
+  if (!f.core_file.empty()) text += "\n  core file : " + f.core_file;
+  if (!f.stacks_file.empty()) text += "\n  stacks    : " + f.stacks_file;
   if (!f.log_path.empty()) text += "\n  log       : " + f.log_path;
   if (is_root && !f.stderr_tail.empty()) {
     text += "\n  last lines of stderr:\n" + Indented(f.stderr_tail, "    ");
@@ -109,11 +113,14 @@ std::string FailureLine(const WorkerFailure& failure) {
   if (failure.pid > 0) who += ", pid " + std::to_string(failure.pid);
   who += ", node " + failure.node_name + ")";
   if (failure.failed_to_start) return who + " could not be started: " + failure.message;
+  std::string why = failure.evidence.empty() ? "" : ": " + failure.evidence;
+  if (failure.hung) return who + " hung and was killed" + why;
   if (failure.exit.signal == 0) {
-    return who + " exited with code " + std::to_string(failure.exit.code);
+    return who + " exited with code " + std::to_string(failure.exit.code) + why;
   }
   return who + " was ended by signal " + std::to_string(failure.exit.signal) + " (" +
-         SignalName(failure.exit.signal) + ")" + (failure.exit.dumped_core ? ", core dumped" : "");
+         SignalName(failure.exit.signal) + ")" + (failure.exit.dumped_core ? ", core dumped" : "") +
+         why;
 }
 
 }  // namespace muster::agent
