@@ -54,6 +54,9 @@ class AgentLoop : public rendezvous::SessionObserver,
   // After Run(): the error file of the first worker of the last round on this node that left one.
   const std::string& first_error_file() const { return first_error_file_; }
 
+  // After Run(): of the newest round that was spawned; round 0: none was.
+  const StartRound& last_place() const { return place_; }
+
   void RequestStop(int signal);
   void ForwardSignal(int signal);
 

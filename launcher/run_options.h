@@ -70,6 +70,8 @@ struct RunOptions {
   bool is_module = false;
   bool no_python = false;
   std::string log_dir;
+  // Where the verdict goes in a form for machines; empty: nowhere.
+  std::string result_file;
   StreamSelection redirects;
   StreamSelection tee;
   Duration shutdown_timeout = std::chrono::seconds(30);
