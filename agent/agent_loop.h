@@ -12,6 +12,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +20,7 @@
 
 #include "agent/agent_settings.h"
 #include "agent/core/agent_machine.h"
+#include "agent/hung_worker.h"
 #include "agent/log_layout.h"
 #include "agent/memory_watch.h"
 #include "agent/ordered_events.h"
@@ -70,6 +72,8 @@ class AgentLoop : public rendezvous::SessionObserver,
   void OnGuardianLost(std::string why) override;
   void OnShardReported(ShardReport report) override;
   void OnCommitPublished(CommitDone done) override;
+  void OnWorkerAnswered(const World& world, LocalRank local_rank) override;
+  void OnWorkerLeft(const World& world, LocalRank local_rank) override;
   void OnStepReported(const World& world, LocalRank local_rank, int64_t step) override;
 
  private:
@@ -84,6 +88,9 @@ class AgentLoop : public rendezvous::SessionObserver,
   void Perform(const SendToRendezvous& send);
   void Perform(const SpawnGroup& spawn);
   void Perform(const StopGroup& stop);
+  void Perform(const PingWorkers& ping);
+  void Perform(const LookAtHungWorker& look);
+  void Perform(const KillWorker& kill);
   void Perform(const AbortCollectives& abort);
   void Perform(const RenewDeadline& renew);
   void Perform(const AnswerCommit& answer);
@@ -94,6 +101,8 @@ class AgentLoop : public rendezvous::SessionObserver,
   WorkerFailure FailureOf(LocalRank local_rank, int64_t pid, WorkerExit exit);
   WorkerFailure FailureToStart(LocalRank local_rank, int error);
   void LookUpWhy(RoundId round, const WorkerFailure& failure);
+  void TakeHungLook(uint64_t number, const HungLook& look);
+  void KeepStacks(uint64_t number, const std::string& stacks);
   void LookUpCore(uint64_t number, const WorkerFailure& failure);
   void FinishOutput(RoundId round);
   WorkerService::Round ServiceRound() const;
@@ -124,6 +133,8 @@ class AgentLoop : public rendezvous::SessionObserver,
   StartRound place_;
   int64_t spawned_at_s_ = 0;
   MemoryWatch memory_;
+  // Of the round's workers that run.
+  std::map<LocalRank, int64_t> pids_;
   std::string first_error_file_;
   std::optional<Verdict> verdict_;
   // Ends of workers whose last words are looked up, and what must be told after them.
@@ -132,6 +143,8 @@ class AgentLoop : public rendezvous::SessionObserver,
   // Rounds whose output is still being shown.
   int unfinished_rounds_ = 0;
   FileThread files_;
+  // Looks at hung workers, on a thread of its own as that may block; made when the first hangs.
+  std::optional<FileThread> looks_;
 };
 
 }  // namespace muster::agent

@@ -136,6 +136,8 @@ AgentSettings Settings(const RunOptions& options, const LaunchPlan& plan,
   settings.core.lost_peer_grace = options.lost_peer_grace;
   settings.core.join_timeout = options.join_timeout;
   settings.core.reconnect_timeout = options.reconnect_timeout;
+  settings.core.hang_timeout = options.hang_timeout;
+  settings.stack_signal = options.stack_signal;
   settings.argv = plan.argv;
   settings.environment = Environment();
   settings.role = options.role;

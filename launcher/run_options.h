@@ -76,6 +76,10 @@ struct RunOptions {
   StreamSelection tee;
   Duration shutdown_timeout = std::chrono::seconds(30);
   Duration lost_peer_grace{0};
+  // How long an SDK worker may make no step; 0: for ever.
+  Duration hang_timeout{0};
+  // Sent to a hung worker that catches it; 0: none.
+  int stack_signal = 10;
   PrefixChoice prefix = PrefixChoice::kAuto;
   // The program or module, then its arguments, byte for byte.
   std::vector<std::string> program;

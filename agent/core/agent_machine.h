@@ -77,6 +77,16 @@ struct WorkerReportedStep {
   int64_t step = 0;
 };
 
+// With --hang-timeout: a local worker answered a ping; it closed its channel.
+struct WorkerAnswered {
+  World world;
+  LocalRank local_rank;
+};
+struct WorkerLeft {
+  World world;
+  LocalRank local_rank;
+};
+
 // SIGINT, SIGTERM, SIGHUP or SIGQUIT to `muster run`. A second one shortens the grace to zero.
 struct StopRequested {
   int signal = 0;
@@ -92,7 +102,7 @@ struct TimePassed {};
 using AgentEvent =
     std::variant<RendezvousConnected, RendezvousDisconnected, RendezvousSaid, WorkerStarted,
                  WorkerEnded, GroupGone, WorkerReportedShard, WorkerCommitted, WorkerReportedStep,
-                 StopRequested, GuardianLost, TimePassed>;
+                 WorkerAnswered, WorkerLeft, StopRequested, GuardianLost, TimePassed>;
 
 struct StepInput {
   Instant now;
@@ -119,6 +129,26 @@ struct StopGroup {
   RoundId round;
   int first_signal = 15;
   Duration grace{0};
+};
+
+// Ask every local worker that uses the SDK for a sign of life.
+struct PingWorkers {
+  World world;
+};
+
+// This worker hangs: keep what can be known of it (its stacks), within a bound, and come back with
+// WorkerEnded{failure.hung}, on which KillWorker follows.
+struct LookAtHungWorker {
+  RoundId round;
+  LocalRank local_rank;
+  int64_t last_step = -1;
+  std::string evidence;
+};
+
+// SIGKILL to one worker.
+struct KillWorker {
+  RoundId round;
+  LocalRank local_rank;
 };
 
 // Push to the SDK of every local worker: collectives end now with PeerLost{culprit, reason}.
@@ -154,7 +184,8 @@ struct End {
 };
 
 using AgentEffect = std::variant<Connect, Disconnect, SendToRendezvous, SpawnGroup, StopGroup,
-                                 AbortCollectives, RenewDeadline, AnswerCommit, Show, End>;
+                                 PingWorkers, LookAtHungWorker, KillWorker, AbortCollectives,
+                                 RenewDeadline, AnswerCommit, Show, End>;
 
 // ---- the machine ---------------------------------------------------------------------------
 
@@ -169,6 +200,8 @@ struct AgentOptions {
   // How long to try to reach the rendezvous at the start, and again after contact was lost.
   Duration join_timeout = std::chrono::seconds(600);
   Duration reconnect_timeout = std::chrono::seconds(60);
+  // How long a worker may complete no step after one, by the SDK's word; 0: for ever.
+  Duration hang_timeout{0};
 };
 
 class AgentRules;

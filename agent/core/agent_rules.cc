@@ -26,6 +26,7 @@ AgentRules::AgentRules(AgentOptions options, Incarnation incarnation, Instant st
                 .reconnect_timeout = options_.reconnect_timeout,
                 .jitter_seed = JitterSeed(incarnation)},
                started),
+      hang_watch_(options_.hang_timeout),
       now_(started) {}
 
 // ---- steps ---------------------------------------------------------------------------------
@@ -48,6 +49,7 @@ std::vector<AgentEffect> AgentRules::Step(const StepInput& input, const AgentEve
 Instant AgentRules::NextWakeup() const {
   if (has_ended_) return Instant::Never();
   Instant next = std::min(contact_.NextWakeup(), next_renewal_);
+  if (group_ && group_->is_live()) next = std::min(next, hang_watch_.NextWakeup());
   return LeaseMatters() ? std::min(next, contact_.deadline()) : next;
 }
 
@@ -71,6 +73,7 @@ void AgentRules::ServeTimers() {
     Emit(RenewDeadline{contact_.DeadlineIfHeld(now_)});
     next_renewal_ = now_ + contact_.renewal_interval();
   }
+  LookForHangs();
 }
 
 void AgentRules::ShowLine(const std::string& text) {
