@@ -75,6 +75,7 @@ class AgentLoop : public rendezvous::SessionObserver,
   void OnWorkerAnswered(const World& world, LocalRank local_rank) override;
   void OnWorkerLeft(const World& world, LocalRank local_rank) override;
   void OnStepReported(const World& world, LocalRank local_rank, int64_t step) override;
+  void OnHello(RoundId round, LocalRank local_rank) override;
 
  private:
   // All below: on Run()'s thread.
@@ -85,6 +86,7 @@ class AgentLoop : public rendezvous::SessionObserver,
   void PerformAll(std::vector<AgentEffect> effects);
   void Perform(const Connect&);
   void Perform(const Disconnect&);
+  void Perform(const ProbeEndpoint&);
   void Perform(const SendToRendezvous& send);
   void Perform(const SpawnGroup& spawn);
   void Perform(const StopGroup& stop);
@@ -100,10 +102,14 @@ class AgentLoop : public rendezvous::SessionObserver,
   // What a person needs to know about a worker that didn't end well: known at once, and looked up.
   WorkerFailure FailureOf(LocalRank local_rank, int64_t pid, WorkerExit exit);
   WorkerFailure FailureToStart(LocalRank local_rank, int error);
+  bool RefuseWithoutPipes(const std::vector<WorkerPipes>& pipes);
   void LookUpWhy(RoundId round, const WorkerFailure& failure);
   void TakeHungLook(uint64_t number, const HungLook& look);
   void KeepStacks(uint64_t number, const std::string& stacks);
   void LookUpCore(uint64_t number, const WorkerFailure& failure);
+  // The same of a worker that didn't start.
+  void LookUpFlaw(WorkerEnded ended, int error);
+  std::string program() const { return settings_.argv.empty() ? "" : settings_.argv[0]; }
   void FinishOutput(RoundId round);
   WorkerService::Round ServiceRound() const;
   std::vector<WorkerCommand> Commands(const std::vector<WorkerOutput>& outputs) const;
@@ -129,6 +135,8 @@ class AgentLoop : public rendezvous::SessionObserver,
   std::optional<AgentMachine> machine_;
   // The stream that counts; what others report is stale.
   uint64_t connection_ = 0;
+  // Where other nodes reach this one, as told last.
+  std::string address_;
   // The newest round that was spawned, and when, in seconds since 1970.
   StartRound place_;
   int64_t spawned_at_s_ = 0;

@@ -12,6 +12,7 @@
 #include "agent/core/start_failure.h"
 #include "agent/core_file.h"
 #include "agent/error_file.h"
+#include "agent/process/program_file.h"
 
 namespace muster::agent {
 namespace {
@@ -98,10 +99,28 @@ WorkerFailure AgentLoop::FailureToStart(LocalRank local_rank, int error) {
   failure.node_name = settings_.core.attach.node_name;
   failure.wall_time_s = time(nullptr);
   failure.failed_to_start = true;
-  StartFailure why = ExplainStartFailure(settings_.argv.empty() ? "" : settings_.argv[0], error);
+  StartFailure why = ExplainStartFailure(program(), error, "");
   failure.exit.code = why.exit_code;
   failure.message = std::move(why.message);
   return failure;
+}
+
+void AgentLoop::LookUpFlaw(WorkerEnded ended, int error) {
+  // Without a slash it was looked for along PATH, and its interpreter before the start.
+  bool is_path = program().find('/') != std::string::npos;
+  uint64_t number =
+      ordered_.Add(std::move(ended), is_path ? 1 : 0, clock_.Now() + kLastWordsPatience);
+  if (!is_path) return;
+  bool is_asked = files_.Offer(0, [this, tasks = tasks_, number, error, path = program()] {
+    tasks->Post([this, number, error, path, flaw = FlawOfProgram(path)] {
+      ordered_.Complete(number, [&](AgentEvent& event) {
+        if (!flaw || flaw->error != error) return;
+        std::get<WorkerEnded>(event).failure.message =
+            ExplainStartFailure(path, error, flaw->text).message;
+      });
+    });
+  });
+  if (!is_asked) ordered_.Complete(number, [](AgentEvent&) {});
 }
 
 // ---- hung workers --------------------------------------------------------------------------

@@ -23,6 +23,7 @@
 #include "base/env.h"
 #include "base/mutex.h"
 #include "base/version.h"
+#include "launcher/descriptor_need.h"
 #include "launcher/exit_codes.h"
 #include "launcher/launch_plan.h"
 #include "launcher/log_setup.h"
@@ -128,6 +129,7 @@ AgentSettings Settings(const RunOptions& options, const LaunchPlan& plan,
     settings.core.attach.node_name += Cat("(", options.local_addr, ")");
   }
   settings.core.attach.address = place.address;
+  settings.find_address = place.find_address;
   settings.core.attach.worker_count = plan.worker_count;
   settings.core.attach.node_rank = plan.node_rank;
   settings.core.attach.terms = plan.terms;
@@ -136,6 +138,7 @@ AgentSettings Settings(const RunOptions& options, const LaunchPlan& plan,
   settings.core.lost_peer_grace = options.lost_peer_grace;
   settings.core.join_timeout = options.join_timeout;
   settings.core.reconnect_timeout = options.reconnect_timeout;
+  settings.core.lost_contact = options.lost_contact;
   settings.core.hang_timeout = options.hang_timeout;
   settings.stack_signal = options.stack_signal;
   settings.argv = plan.argv;
@@ -239,6 +242,12 @@ int RunJob(const RunOptions& options, const LaunchPlan& plan, ResultFile& result
     result.Write(EndedEarly(plan, kExitOsError, problem));
     return kExitOsError;
   }
+  // Its start has raised the limit.
+  if (std::optional<std::string> shortage = TooFewDescriptors(options, plan, LookUpDescriptors())) {
+    Say(*shortage);
+    result.Write(EndedEarly(plan, kExitOsError, *shortage));
+    return kExitOsError;
+  }
   StopTarget target([&](int exit_code, const std::string& reason) {
     result.Write(EndedEarly(plan, exit_code, reason));
   });
@@ -300,7 +309,7 @@ int RunCommand(std::span<const std::string> words) {
     }
     return problem->exit_code;
   }
-  if (!plan.warning.empty()) Say(plan.warning);
+  for (const std::string& warning : plan.warnings) Say(warning);
   return RunJob(*options, plan, result);
 }
 

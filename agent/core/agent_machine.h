@@ -25,7 +25,11 @@ namespace muster::agent {
 
 // ---- events --------------------------------------------------------------------------------
 
-struct RendezvousConnected {};
+struct RendezvousConnected {
+  // The endpoint is one address, and the rendezvous there listens at it as its own: not behind a
+  // virtual address, which also refuses connections while the rendezvous lives.
+  bool to_own_address = false;
+};
 
 struct RendezvousDisconnected {
   // One phrase for people: "connection refused by 10.0.0.1:29400".
@@ -33,8 +37,10 @@ struct RendezvousDisconnected {
   // Whoever answers there is no muster rendezvous, or the name doesn't resolve: trying again won't
   // help unless contact existed before.
   bool is_hopeless = false;
-  // Nobody listens there (ECONNREFUSED): the process is gone, so nobody can have replaced this
-  // node.
+};
+
+// The answer to ProbeEndpoint, exactly one for each. Refused (ECONNREFUSED): nobody listens there.
+struct EndpointProbed {
   bool is_refused = false;
 };
 
@@ -46,6 +52,12 @@ struct WorkerStarted {
   RoundId round;
   LocalRank local_rank;
   int64_t pid = 0;
+};
+
+// A local worker said Hello on the channel of the SDK. May be said more than once.
+struct WorkerSaidHello {
+  RoundId round;
+  LocalRank local_rank;
 };
 
 // A worker ended, or never started (failure.failed_to_start). The shell has filled in all that
@@ -100,9 +112,10 @@ struct GuardianLost {
 struct TimePassed {};
 
 using AgentEvent =
-    std::variant<RendezvousConnected, RendezvousDisconnected, RendezvousSaid, WorkerStarted,
-                 WorkerEnded, GroupGone, WorkerReportedShard, WorkerCommitted, WorkerReportedStep,
-                 WorkerAnswered, WorkerLeft, StopRequested, GuardianLost, TimePassed>;
+    std::variant<RendezvousConnected, RendezvousDisconnected, EndpointProbed, RendezvousSaid,
+                 WorkerStarted, WorkerSaidHello, WorkerEnded, GroupGone, WorkerReportedShard,
+                 WorkerCommitted, WorkerReportedStep, WorkerAnswered, WorkerLeft, StopRequested,
+                 GuardianLost, TimePassed>;
 
 struct StepInput {
   Instant now;
@@ -115,6 +128,10 @@ struct StepInput {
 // Open a stream to the rendezvous (an earlier one is dropped).
 struct Connect {};
 struct Disconnect {};
+
+// Make a plain connection to the endpoint, and drop it: EndpointProbed says how that went, in a
+// fraction of a second.
+struct ProbeEndpoint {};
 
 // The shell fills in candidate ports.
 struct SendToRendezvous {
@@ -183,11 +200,23 @@ struct End {
   Verdict verdict;
 };
 
-using AgentEffect = std::variant<Connect, Disconnect, SendToRendezvous, SpawnGroup, StopGroup,
-                                 PingWorkers, LookAtHungWorker, KillWorker, AbortCollectives,
-                                 RenewDeadline, AnswerCommit, Show, End>;
+using AgentEffect = std::variant<Connect, Disconnect, ProbeEndpoint, SendToRendezvous, SpawnGroup,
+                                 StopGroup, PingWorkers, LookAtHungWorker, KillWorker,
+                                 AbortCollectives, RenewDeadline, AnswerCommit, Show, End>;
 
 // ---- the machine ---------------------------------------------------------------------------
+
+// --lost-contact: how long workers live when contact with the rendezvous is lost. After the lease
+// the others may go on without this node, so two worlds may then run side by side.
+enum class LostContact {
+  // Until the lease ends; beyond it while nobody can have replaced this node (contact.h), or if all
+  // of its workers are SDK workers: their data plane and their commits are fenced by the round.
+  kAuto,
+  // Until the reconnect timeout, whatever they are: for programs that do no harm in two worlds.
+  kGoOn,
+  // Until the lease ends.
+  kStop,
+};
 
 struct AgentOptions {
   // What to attach with; `incarnation`, `running` and `highest_round` are kept by the machine.
@@ -200,6 +229,7 @@ struct AgentOptions {
   // How long to try to reach the rendezvous at the start, and again after contact was lost.
   Duration join_timeout = std::chrono::seconds(600);
   Duration reconnect_timeout = std::chrono::seconds(60);
+  LostContact lost_contact = LostContact::kAuto;
   // How long a worker may complete no step after one, by the SDK's word; 0: for ever.
   Duration hang_timeout{0};
 };

@@ -38,10 +38,12 @@ class AgentRules {
     bool is_job_over = false;
   };
 
-  void On(const RendezvousConnected&);
+  void On(const RendezvousConnected& event);
   void On(const RendezvousDisconnected& event);
+  void On(const EndpointProbed& event);
   void On(const RendezvousSaid& event);
   void On(const WorkerStarted& event);
+  void On(const WorkerSaidHello& event);
   void On(const WorkerEnded& event);
   void On(const GroupGone& event);
   void On(const WorkerReportedShard& event);
@@ -69,8 +71,12 @@ class AgentRules {
   void Said(const CheckpointAgreed& /*message*/) {}
 
   // Contact.
+  bool HasWorkersToLose() const;
   bool LeaseMatters() const;
+  Contact::Allowance Allowance() const;
+  void CheckPatience();
   void CheckLease();
+  void RenewByTime();
   void LoseContact(const std::string& why);
   void CloseContact();
   void ServeTimers();
@@ -119,6 +125,8 @@ class AgentRules {
   bool has_ended_ = false;
   std::string why_missing_;
   std::string last_shown_;
+  // How the workers of the last group were stopped, until it is shown or of no interest any more.
+  std::string stopped_;
   // Of the step under way.
   Instant now_;
   Incarnation fresh_incarnation_;

@@ -34,6 +34,8 @@ class WorkerServiceObserver {
   virtual void OnWorkerLeft(const World& world, LocalRank local_rank) = 0;
   // A worker completed `step`. Of several that came together only the last is told.
   virtual void OnStepReported(const World& world, LocalRank local_rank, int64_t step) = 0;
+  // A worker of the round has opened a connection; it may open several.
+  virtual void OnHello(RoundId round, LocalRank local_rank) = 0;
 };
 
 class WorkerService {

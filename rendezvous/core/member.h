@@ -32,10 +32,8 @@ struct Member {
   // It came without workers though it has seen the round that is being recovered: its place in that
   // round is empty.
   bool lost_recovered_round = false;
-  // Lost too often (--max-node-failures): takes no part until the next commit.
-  bool is_set_aside = false;
-  // The last round began without it, for want of a place.
-  bool is_spare = false;
+  // Lost too often (--max-node-failures): takes no part until then, unless it is needed.
+  std::optional<Instant> set_aside_until;
   // The last Notice it was sent, so that none is repeated.
   std::string told;
 };
