@@ -49,7 +49,7 @@ std::vector<int> ThreadsOf(const std::string& process) {
   return threads;
 }
 
-// "thread 12 (python3): sleeps in the kernel at pipe_read (S)", its system call and kernel stack.
+// "thread 12 (python3): waits in the kernel at pipe_read (S)", its system call and kernel stack.
 std::string ThreadText(const std::string& folder, int thread) {
   ProcessStatus status = ParseProcessStatus(ReadSome(folder + "/status"));
   std::string text = "  thread " + std::to_string(thread) + " (" + status.name +

@@ -75,11 +75,11 @@ TEST(LookAtHungProcesses, SeesThreadsAndSignalsWhoCatchesIt) {
   HungLook look = LookAtHungProcesses(child.pid(), SIGUSR1);
   EXPECT_TRUE(look.was_signalled);
   EXPECT_TRUE(child.WasTold());
-  EXPECT_TRUE(look.state.starts_with("sleeps in the kernel")) << look.state;
+  EXPECT_TRUE(look.state.starts_with("waits in the kernel")) << look.state;
   std::string pid = std::to_string(child.pid());
   EXPECT_NE(look.stacks.find("process " + pid + " ("), std::string::npos) << look.stacks;
   EXPECT_NE(look.stacks.find("  thread " + pid + " ("), std::string::npos) << look.stacks;
-  EXPECT_NE(look.stacks.find("): sleeps in the kernel"), std::string::npos) << look.stacks;
+  EXPECT_NE(look.stacks.find("): waits in the kernel"), std::string::npos) << look.stacks;
 }
 
 TEST(LookAtHungProcesses, SignalsNobodyWhomItWouldEnd) {

@@ -16,6 +16,7 @@
 #include <variant>
 #include <vector>
 
+#include "agent/core/hang_events.h"
 #include "base/ids.h"
 #include "base/instant.h"
 #include "base/job_types.h"
@@ -89,16 +90,6 @@ struct WorkerReportedStep {
   int64_t step = 0;
 };
 
-// With --hang-timeout: a local worker answered a ping; it closed its channel.
-struct WorkerAnswered {
-  World world;
-  LocalRank local_rank;
-};
-struct WorkerLeft {
-  World world;
-  LocalRank local_rank;
-};
-
 // SIGINT, SIGTERM, SIGHUP or SIGQUIT to `muster run`. A second one shortens the grace to zero.
 struct StopRequested {
   int signal = 0;
@@ -146,26 +137,6 @@ struct StopGroup {
   RoundId round;
   int first_signal = 15;
   Duration grace{0};
-};
-
-// Ask every local worker that uses the SDK for a sign of life.
-struct PingWorkers {
-  World world;
-};
-
-// This worker hangs: keep what can be known of it (its stacks), within a bound, and come back with
-// WorkerEnded{failure.hung}, on which KillWorker follows.
-struct LookAtHungWorker {
-  RoundId round;
-  LocalRank local_rank;
-  int64_t last_step = -1;
-  std::string evidence;
-};
-
-// SIGKILL to one worker.
-struct KillWorker {
-  RoundId round;
-  LocalRank local_rank;
 };
 
 // Push to the SDK of every local worker: collectives end now with PeerLost{culprit, reason}.

@@ -33,7 +33,7 @@ std::string StateText(char state, std::string_view place) {
       words = "runs";
       break;
     case 'S':
-      words = "sleeps";
+      words = "waits";
       is_in_kernel = true;
       break;
     case 'D':

@@ -23,7 +23,7 @@ struct ProcessStatus {
 
 ProcessStatus ParseProcessStatus(std::string_view text);
 
-// "sleeps in the kernel at futex_wait_queue (S)", "runs (R)". `place`: /proc/<pid>/wchan, "0" or
+// "waits in the kernel at futex_wait_queue (S)", "runs (R)". `place`: /proc/<pid>/wchan, "0" or
 // empty when it isn't known.
 std::string StateText(char state, std::string_view place);
 

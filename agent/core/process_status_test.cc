@@ -27,8 +27,8 @@ TEST(ParseProcessStatus, OddTextIsUnknown) {
 }
 
 TEST(StateText, IsForPeople) {
-  EXPECT_EQ(StateText('S', "futex_wait_queue"), "sleeps in the kernel at futex_wait_queue (S)");
-  EXPECT_EQ(StateText('S', "0"), "sleeps in the kernel (S)");
+  EXPECT_EQ(StateText('S', "futex_wait_queue"), "waits in the kernel at futex_wait_queue (S)");
+  EXPECT_EQ(StateText('S', "0"), "waits in the kernel (S)");
   EXPECT_EQ(StateText('D', "nfs_wait"), "is stuck in the kernel at nfs_wait (D)");
   EXPECT_EQ(StateText('R', ""), "runs (R)");
   EXPECT_EQ(StateText('T', "do_signal_stop"), "is stopped by a signal (T)");
