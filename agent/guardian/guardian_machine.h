@@ -92,7 +92,7 @@ struct StopAsked {
 struct SignalAsked {
   int signal = 0;
   // Absent: to all workers of the round.
-  std::optional<LocalRank> local_rank;
+  std::optional<LocalRank> local_rank = std::nullopt;
 };
 struct DeadlineRenewed {
   Instant deadline;

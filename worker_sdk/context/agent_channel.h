@@ -1,5 +1,6 @@
 // The worker's end of the channel to its agent: requests and answers, and the agent's pushes. One
-// control thread, which reads and answers pings. When the agent goes away, the abort signal is raised.
+// control thread, which reads and answers pings. When the agent goes away, the abort signal is
+// raised.
 //
 // Thread-safe. In a forked child there's no control thread: every call fails with
 // kFailedPrecondition and destruction does nothing to the parent's channel; a child that needs the
