@@ -81,6 +81,13 @@ TEST_F(AgentHang, AnswersCountUntilTheChannelIsClosed) {
   EXPECT_NE(Until(5000, "hung").find("look at hung 1"), std::string::npos);
 }
 
+TEST_F(AgentHang, WhoStopsBeforeItsFirstAnswerIsFound) {
+  m_.At(500, WorkerSaidHello{.round = RoundId(1), .local_rank = LocalRank(1)});
+  now_ = 500;
+  EXPECT_EQ(Until(4450, "hung"), "-");
+  EXPECT_NE(Until(4550, "hung").find("look at hung 1"), std::string::npos);
+}
+
 TEST_F(AgentHang, ARoundThatIsOverHasNoHungWorkers) {
   Step(100, 0, 7);
   m_.At(200, EndOf(1, 1, {.code = 1}));

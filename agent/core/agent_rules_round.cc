@@ -84,7 +84,10 @@ void AgentRules::On(const WorkerStarted& event) {
 }
 
 void AgentRules::On(const WorkerSaidHello& event) {
-  if (group_ && group_->round() == event.round) group_->SaidHello(event.local_rank);
+  if (!group_ || group_->round() != event.round) return;
+  group_->SaidHello(event.local_rank);
+  // Whoever says it answers pings, too.
+  hang_watch_.Answered(event.local_rank, now_);
 }
 
 void AgentRules::On(const WorkerEnded& event) {

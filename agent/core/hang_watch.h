@@ -38,7 +38,7 @@ class HangWatch {
   void RoundStarts(const Round& round, Instant now);
 
   void Stepped(LocalRank local_rank, int64_t step, Instant now);
-  // It answered a Ping.
+  // It gave a sign of life: said Hello, or answered a Ping.
   void Answered(LocalRank local_rank, Instant now);
   // It has ended, or closed its channel: nobody can say any more whether it hangs.
   void Left(LocalRank local_rank);

@@ -74,6 +74,14 @@ class Hangs(process_kit.Case):
         self.assertEqual(result["restarts_charged"], 1)
         self.assertEqual(result["attempt"], 1)
 
+    def test_a_stopped_process_needs_no_step_to_be_found(self):
+        process = self.watched("--no-python", "sh", "-c", 'echo $$ > pid; exec "$0" idle', WORKER)
+        process.wait_for_output("up\n")
+        os.kill(int(process_kit.read(os.path.join(self.work, "pid"))), signal.SIGSTOP)
+        self.assert_ends(process, 137, "hung and was killed: its process gave no sign of life for ",
+                         "is stopped by a signal (T)")
+        self.assertIsNone(self.result()["failures"][0]["last_step"])
+
     def test_faulthandler_shows_where_python_hangs(self):
         self.write("stuck.py", STUCK)
         process = self.watched("--nproc-per-node=1", "stuck.py", WORKER)

@@ -3,6 +3,7 @@
 //
 //   hang_worker loop N     rank N hangs after step 5; the others make step 6 and wait for it
 //   hang_worker go-on      steps for ever
+//   hang_worker idle       reports no step and waits
 //   hang_worker leave      makes a step, closes the channel, and ends when the file "go" is there
 //   hang_worker tell       reports a step in the name of the worker that started it, and waits
 #include <fcntl.h>
@@ -78,17 +79,21 @@ int WaitForTheOthers(Context& context) {
 }
 
 int Run(const std::string& mode, int who) {
-  if (mode == "tell") {
-    StepTeller teller;
-    teller.Completed(1);
-    HangForEver();
-  }
   auto context = Context::Create();
   if (!context.ok()) {
     std::fprintf(stderr, "%s\n", context.status().message().c_str());
     return 2;
   }
+  if (mode == "idle") {
+    std::printf("up\n");
+    std::fflush(stdout);
+    return WaitForTheOthers(**context);
+  }
   auto teller = std::make_unique<StepTeller>();
+  if (mode == "tell") {
+    teller->Completed(1);
+    HangForEver();
+  }
   if (mode == "leave") {
     teller->Completed(1);
     teller.reset();

@@ -72,7 +72,9 @@ class WantOfMemory(Ends):
                  "[ $TORCHELASTIC_RESTART_COUNT = 0 ] || exit 0; echo up.$RANK; exec sleep 600"]
         first = self.start("run", "--local-addr=127.0.0.1", "--result-file=result.json", *words)
         first.wait_for_output("waiting")
-        second = self.start("run", "--local-addr=127.0.0.2", *words, preexec=self.cgroup.enter)
+        # Its private folder stays behind: nobody is left to remove it.
+        second = self.start("run", "--local-addr=127.0.0.2", *words, preexec=self.cgroup.enter,
+                            env={"TMPDIR": self.work})
         second.wait_for_output("up.")
         first.wait_for_output("up.")
         # As systemd-oomd or a batch system does: all in one moment.
