@@ -43,7 +43,8 @@ class Agent::Work {
     if (verdict.succeeded) return verdict;
     std::string report = FailureReport(settings_.program, verdict);
     if (!report.empty()) pump.Say(report);
-    if (!verdict.reason.empty()) pump.Say("muster: " + verdict.reason);
+    const std::string who = verdict.failures.empty() ? "" : settings_.program + ": ";
+    if (!verdict.reason.empty()) pump.Say("muster: " + who + verdict.reason);
     return verdict;
   }
 
@@ -104,6 +105,7 @@ Agent::Agent(AgentSettings settings, AgentParts parts)
 Agent::~Agent() = default;
 
 Verdict Agent::Run() { return work_->Run(); }
+const StartRound& Agent::last_place() const { return work_->loop().last_place(); }
 void Agent::RequestStop(int signal) { work_->loop().RequestStop(signal); }
 void Agent::ForwardSignal(int signal) { work_->loop().ForwardSignal(signal); }
 

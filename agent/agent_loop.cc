@@ -1,13 +1,16 @@
 #include "agent/agent_loop.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <ctime>
-#include <map>
+#include <functional>
 #include <utility>
 
 #include "agent/console_width.h"
-#include "agent/core/start_failure.h"
 #include "agent/core/worker_environment.h"
-#include "agent/error_file.h"
 #include "agent/free_port.h"
 #include "agent/output_prefix.h"
 #include "base/entropy.h"
@@ -17,6 +20,10 @@ namespace {
 
 // Until what ended workers wrote must have been shown; a stuck console costs no more.
 constexpr Duration kOutputPatience = std::chrono::seconds(1);
+// Beyond that, at the end, for the pump's answer.
+constexpr Duration kOutputMargin = std::chrono::seconds(1);
+// How long workers wait for their folders. They can do without: only error files lie there.
+constexpr Duration kFolderPatience = std::chrono::seconds(1);
 
 bool IsHopeless(absl::StatusCode code) {
   return code == absl::StatusCode::kInvalidArgument || code == absl::StatusCode::kUnimplemented ||
@@ -26,22 +33,43 @@ bool IsHopeless(absl::StatusCode code) {
 }  // namespace
 
 AgentLoop::AgentLoop(const AgentSettings* settings, const Clock* clock)
-    : settings_(*settings), clock_(*clock) {}
+    : settings_(*settings), clock_(*clock), address_(settings->core.attach.address) {}
 
 Verdict AgentLoop::Run(Parts parts) {
   parts_ = parts;
   machine_.emplace(settings_.core, base::FreshId<Incarnation>(), clock_.Now());
   PerformAll(machine_->Start());
   while (!verdict_) {
-    Instant next = machine_->NextWakeup();
-    Duration most = next.IsNever() ? Duration::max() : next - clock_.Now();
-    if (std::function<void()> task = tasks_.Take(most)) {
+    if (std::function<void()> task = tasks_->Take(UntilNextWakeup())) {
       task();
     } else {
+      if (pending_spawn_ && clock_.Now() >= pending_spawn_->deadline) ReleaseSpawn();
       Step(TimePassed{});
     }
+    StepWhatIsReady();
   }
+  WaitForOutput();
   return *std::move(verdict_);
+}
+
+Duration AgentLoop::UntilNextWakeup() const {
+  Instant next = std::min(machine_->NextWakeup(), ordered_.NextDeadline());
+  if (pending_spawn_) next = std::min(next, pending_spawn_->deadline);
+  return next.IsNever() ? Duration::max() : next - clock_.Now();
+}
+
+void AgentLoop::StepWhatIsReady() {
+  while (std::optional<AgentEvent> event = ordered_.Take(clock_.Now())) Step(*event);
+}
+
+// Nothing steps the machine any more.
+void AgentLoop::WaitForOutput() {
+  Instant end = clock_.Now() + kOutputPatience + kOutputMargin;
+  while (unfinished_rounds_ > 0) {
+    std::function<void()> task = tasks_->Take(end - clock_.Now());
+    if (!task) return;
+    task();
+  }
 }
 
 void AgentLoop::Step(const AgentEvent& event) {
@@ -59,73 +87,118 @@ void AgentLoop::PerformAll(std::vector<AgentEffect> effects) {
 // ---- events --------------------------------------------------------------------------------
 
 void AgentLoop::RequestStop(int signal) {
-  tasks_.Post([this, signal] { Step(StopRequested{.signal = signal}); });
+  tasks_->Post([this, signal] { Step(StopRequested{.signal = signal}); });
 }
 
 void AgentLoop::ForwardSignal(int signal) {
-  tasks_.Post([this, signal] { parts_.runner->Signal(signal); });
+  tasks_->Post([this, signal] {
+    ReleaseSpawn();
+    parts_.runner->Signal(signal);
+  });
 }
 
 void AgentLoop::OnConnected(uint64_t connection) {
-  tasks_.Post([this, connection] {
-    if (connection == connection_) Step(RendezvousConnected{});
+  tasks_->Post([this, connection] {
+    if (connection != connection_) return;
+    Step(RendezvousConnected{.to_own_address = parts_.client->IsToOwnAddress()});
   });
 }
 
 void AgentLoop::OnMessage(uint64_t connection, RendezvousMessage message) {
-  tasks_.Post([this, connection, message = std::move(message)] {
+  bool is_taken = tasks_->Offer([this, connection, message = std::move(message)] {
     if (connection == connection_) Step(RendezvousSaid{message});
+  });
+  // A stream with a hole is of no use; a new one begins with what counts.
+  if (is_taken || flooded_connection_.exchange(connection) == connection) return;
+  tasks_->Post([this, connection] {
+    if (connection != connection_) return;
+    Perform(Disconnect{});
+    Step(RendezvousDisconnected{.why = "it said more than this node could take in"});
   });
 }
 
 void AgentLoop::OnDisconnected(uint64_t connection, absl::Status why) {
-  tasks_.Post([this, connection, why = std::move(why)] {
+  tasks_->Post([this, connection, why = std::move(why)] {
     if (connection != connection_) return;
     Step(RendezvousDisconnected{.why = std::string(why.message()),
-                                .is_hopeless = IsHopeless(why.code()),
-                                .is_refused = rendezvous::IsRefused(why)});
+                                .is_hopeless = IsHopeless(why.code())});
   });
 }
 
 void AgentLoop::OnWorkerStarted(RoundId round, LocalRank local_rank, int64_t pid) {
-  tasks_.Post([this, round, local_rank, pid] {
+  tasks_->Post([this, round, local_rank, pid] {
+    if (round == place_.world.round) {
+      memory_.WorkerStarted(local_rank, pid);
+      pids_[local_rank] = pid;
+    }
     Step(WorkerStarted{.round = round, .local_rank = local_rank, .pid = pid});
   });
 }
 
 void AgentLoop::OnWorkerFailedToStart(RoundId round, LocalRank local_rank, int error) {
-  tasks_.Post([this, round, local_rank, error] {
+  tasks_->Post([this, round, local_rank, error] {
     if (round != place_.world.round) return;
-    Step(WorkerEnded{
-        .round = round, .local_rank = local_rank, .failure = FailureToStart(local_rank, error)});
+    WorkerEnded ended{
+        .round = round, .local_rank = local_rank, .failure = FailureToStart(local_rank, error)};
+    LookUpFlaw(std::move(ended), error);
   });
 }
 
 void AgentLoop::OnWorkerExited(RoundId round, LocalRank local_rank, int64_t pid, WorkerExit exit) {
-  tasks_.Post([this, round, local_rank, pid, exit] {
+  tasks_->Post([this, round, local_rank, pid, exit] {
     if (round != place_.world.round) return;
-    Step(WorkerEnded{
-        .round = round, .local_rank = local_rank, .failure = FailureOf(local_rank, pid, exit)});
+    WorkerFailure failure = FailureOf(local_rank, pid, exit);
+    KillEvidence kill = memory_.Explain(local_rank, pid, exit);
+    failure.out_of_memory = kill.out_of_memory;
+    failure.evidence = std::move(kill.text);
+    if (!exit.Succeeded()) return LookUpWhy(round, failure);
+    ordered_.Add(WorkerEnded{.round = round, .local_rank = local_rank, .failure = failure}, 0,
+                 clock_.Now());
   });
 }
 
 void AgentLoop::OnGroupGone(RoundId round, std::vector<int64_t> unkillable) {
-  tasks_.Post([this, round, count = static_cast<int>(unkillable.size())] {
+  tasks_->Post([this, round, count = static_cast<int>(unkillable.size())] {
     FinishOutput(round);
-    Step(GroupGone{.round = round, .unkillable = count});
+    ordered_.Add(GroupGone{.round = round, .unkillable = count}, 0, clock_.Now());
   });
 }
 
 void AgentLoop::OnGuardianLost(std::string why) {
-  tasks_.Post([this, why = std::move(why)] { Step(GuardianLost{.why = why}); });
+  tasks_->Post(
+      [this, why = std::move(why)] { ordered_.Add(GuardianLost{.why = why}, 0, clock_.Now()); });
 }
 
 void AgentLoop::OnShardReported(ShardReport report) {
-  tasks_.Post([this, report = std::move(report)] { Step(WorkerReportedShard{report}); });
+  tasks_->Post([this, report = std::move(report)] { Step(WorkerReportedShard{report}); });
 }
 
 void AgentLoop::OnCommitPublished(CommitDone done) {
-  tasks_.Post([this, done = std::move(done)] { Step(WorkerCommitted{done}); });
+  tasks_->Post([this, done = std::move(done)] { Step(WorkerCommitted{done}); });
+}
+
+void AgentLoop::OnWorkerAnswered(const World& world, LocalRank local_rank) {
+  tasks_->Post([this, world, local_rank] {
+    Step(WorkerAnswered{.world = world, .local_rank = local_rank});
+  });
+}
+
+void AgentLoop::OnWorkerLeft(const World& world, LocalRank local_rank) {
+  tasks_->Post(
+      [this, world, local_rank] { Step(WorkerLeft{.world = world, .local_rank = local_rank}); });
+}
+
+void AgentLoop::OnStepReported(const World& world, LocalRank local_rank, int64_t step) {
+  // Workers may say this as often as they like; one that is dropped is made good by the next.
+  tasks_->Offer([this, world, local_rank, step] {
+    Step(WorkerReportedStep{.world = world, .local_rank = local_rank, .step = step});
+  });
+}
+
+void AgentLoop::OnHello(RoundId round, LocalRank local_rank) {
+  tasks_->Post([this, round, local_rank] {
+    Step(WorkerSaidHello{.round = round, .local_rank = local_rank});
+  });
 }
 
 // ---- effects -------------------------------------------------------------------------------
@@ -137,10 +210,23 @@ void AgentLoop::Perform(const Disconnect&) {
   connection_ = 0;
 }
 
+void AgentLoop::Perform(const ProbeEndpoint&) {
+  parts_.client->ProbeEndpoint([this](bool is_refused) {
+    tasks_->Post([this, is_refused] { Step(EndpointProbed{.is_refused = is_refused}); });
+  });
+}
+
 void AgentLoop::Perform(const SendToRendezvous& send) {
   AgentMessage message = send.message;
   if (auto* attach = std::get_if<Attach>(&message)) {
+    std::string address = settings_.find_address ? settings_.find_address() : "";
+    if (!address.empty()) address_ = std::move(address);
+    attach->address = address_;
     attach->candidate_port = FindFreePort();
+    // What the rendezvous compares this node's clock by.
+    const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
+    attach->facts.wall_time_ms =
+        std::chrono::duration_cast<std::chrono::milliseconds>(since_1970).count();
   } else if (auto* done = std::get_if<StopDone>(&message)) {
     done->candidate_port = FindFreePort();
   }
@@ -148,31 +234,55 @@ void AgentLoop::Perform(const SendToRendezvous& send) {
 }
 
 void AgentLoop::Perform(const SpawnGroup& spawn) {
+  ReleaseSpawn();
   place_ = spawn.place;
+  spawned_at_s_ = time(nullptr);
+  memory_.RoundStarts();
+  pids_.clear();
   first_error_file_.clear();
-  const Attach& node = settings_.core.attach;
-  WorkerSurroundings surroundings{.run_id = node.terms.run_id,
-                                  .role = settings_.role,
-                                  .worker_count = node.worker_count,
-                                  .max_restarts = node.terms.max_restarts,
-                                  .incarnation = machine_->incarnation(),
-                                  .agent_socket = parts_.service->socket_name(),
-                                  .inherited = settings_.environment};
-  parts_.layout->MakeAttempt(place_.attempt, node.worker_count);
+  int worker_count = settings_.core.attach.worker_count;
+  parts_.service->OpenRound(ServiceRound());
+  std::vector<WorkerOutput> outputs;
+  for (int i = 0; i < worker_count; ++i) {
+    outputs.push_back(OutputOf(LocalRank(i), Rank(place_.first_rank.value + i)));
+  }
+  std::vector<WorkerCommand> commands = Commands(outputs);
+  std::vector<WorkerPipes> pipes = parts_.pump->Open(place_.world.round, outputs);
+  if (RefuseWithoutPipes(pipes)) return;
+  for (size_t i = 0; i < pipes.size() && i < commands.size(); ++i) {
+    commands[i].stdout_fd = pipes[i].stdout_fd;
+    commands[i].stderr_fd = pipes[i].stderr_fd;
+  }
+  RoundId round = place_.world.round;
+  pending_spawn_ = PendingSpawn{
+      .round = round, .commands = std::move(commands), .deadline = clock_.Now() + kFolderPatience};
+  auto make_folders = [this, tasks = tasks_, layout = *parts_.layout, attempt = place_.attempt,
+                       worker_count, round] {
+    layout.MakeAttempt(attempt, worker_count);
+    tasks->Post([this, round] {
+      if (pending_spawn_ && pending_spawn_->round == round) ReleaseSpawn();
+    });
+  };
+  if (!parts_.layout->has_folder() || !files_.Offer(0, std::move(make_folders))) ReleaseSpawn();
+}
 
+void AgentLoop::ReleaseSpawn() {
+  if (!pending_spawn_) return;
+  PendingSpawn spawn = *std::exchange(pending_spawn_, std::nullopt);
+  parts_.runner->Spawn(spawn.round, std::move(spawn.commands));
+}
+
+WorkerService::Round AgentLoop::ServiceRound() const {
+  const Attach& node = settings_.core.attach;
   WorkerService::Round round;
   round.scope = {
       .run_id = node.terms.run_id, .incarnation = machine_->incarnation(), .world = place_.world};
-  const int console_columns = ConsoleColumns();
-  std::vector<WorkerOutput> outputs;
-  std::vector<WorkerCommand> commands;
   for (int i = 0; i < node.worker_count; ++i) {
     LocalRank local_rank(i);
-    Rank rank(place_.first_rank.value + i);
     std::string id = WorkerIdOf(machine_->incarnation(), place_.world.round, local_rank);
     round.welcomes[id] = {.world = place_.world,
                           .key = place_.key,
-                          .rank = rank,
+                          .rank = Rank(place_.first_rank.value + i),
                           .world_size = place_.world_size,
                           .local_rank = local_rank,
                           .local_world_size = node.worker_count,
@@ -180,28 +290,61 @@ void AgentLoop::Perform(const SpawnGroup& spawn) {
                           .attempt = place_.attempt,
                           .restarts_charged = place_.restarts_charged,
                           .resume = place_.resume};
-    outputs.push_back(OutputOf(local_rank, rank));
-    surroundings.console_columns = outputs.back().show_stdout ? console_columns : 0;
-    WorkerCommand command;
-    command.local_rank = local_rank;
-    command.rank = rank;
+  }
+  return round;
+}
+
+std::vector<WorkerCommand> AgentLoop::Commands(const std::vector<WorkerOutput>& outputs) const {
+  const Attach& node = settings_.core.attach;
+  const bool is_watched = settings_.core.hang_timeout > Duration(0);
+  WorkerSurroundings surroundings{.run_id = node.terms.run_id,
+                                  .role = settings_.role,
+                                  .worker_count = node.worker_count,
+                                  .max_restarts = node.terms.max_restarts,
+                                  .incarnation = machine_->incarnation(),
+                                  .agent_socket = parts_.service->socket_name(),
+                                  .stack_signal = is_watched ? settings_.stack_signal : 0,
+                                  .inherited = settings_.environment};
+  const int console_columns = ConsoleColumns();
+  std::vector<WorkerCommand> commands;
+  for (const WorkerOutput& output : outputs) {
+    surroundings.console_columns = output.show_stdout ? console_columns : 0;
+    WorkerCommand& command = commands.emplace_back();
+    command.local_rank = output.local_rank;
+    command.rank = Rank(place_.first_rank.value + output.local_rank.value);
     command.argv = settings_.argv;
     command.environment = WorkerEnvironment(
-        place_, local_rank, parts_.layout->ErrorFile(place_.attempt, local_rank), surroundings);
-    command.worker_id = id;
-    commands.push_back(std::move(command));
+        place_, output.local_rank, parts_.layout->ErrorFile(place_.attempt, output.local_rank),
+        surroundings);
+    command.worker_id = WorkerIdOf(machine_->incarnation(), place_.world.round, output.local_rank);
   }
-  parts_.service->OpenRound(std::move(round));
-  std::vector<WorkerPipes> pipes = parts_.pump->Open(place_.world.round, std::move(outputs));
-  for (size_t i = 0; i < pipes.size() && i < commands.size(); ++i) {
-    commands[i].stdout_fd = pipes[i].stdout_fd;
-    commands[i].stderr_fd = pipes[i].stderr_fd;
+  return commands;
+}
+
+// Says of the first worker without pipes that it can't be started. None is started then: they would
+// all be stopped again.
+bool AgentLoop::RefuseWithoutPipes(const std::vector<WorkerPipes>& pipes) {
+  auto without = std::ranges::find_if(pipes, [](const WorkerPipes& p) { return p.error != 0; });
+  if (without == pipes.end()) return false;
+  for (const WorkerPipes& ends : pipes) {
+    if (ends.error != 0) continue;
+    close(ends.stdout_fd);
+    close(ends.stderr_fd);
   }
-  parts_.runner->Spawn(place_.world.round, std::move(commands));
+  OnWorkerFailedToStart(place_.world.round, without->local_rank, without->error);
+  return true;
 }
 
 void AgentLoop::Perform(const StopGroup& stop) {
+  // Stopping workers that come only afterwards would let them live.
+  ReleaseSpawn();
   parts_.runner->Stop(stop.round, {.first_signal = stop.first_signal, .grace = stop.grace});
+}
+
+void AgentLoop::Perform(const PingWorkers& ping) { parts_.service->Ping(ping.world); }
+
+void AgentLoop::Perform(const KillWorker& kill) {
+  parts_.runner->SignalWorker(kill.round, kill.local_rank, SIGKILL);
 }
 
 void AgentLoop::Perform(const AbortCollectives& abort) {
@@ -224,50 +367,21 @@ void AgentLoop::Perform(const Show& show) { parts_.pump->Say("muster: " + show.t
 
 void AgentLoop::Perform(const End& end) { verdict_ = end.verdict; }
 
-// ---- facts about workers -------------------------------------------------------------------
-
-WorkerFailure AgentLoop::FailureOf(LocalRank local_rank, int64_t pid, WorkerExit exit) {
-  WorkerFailure failure;
-  failure.rank = Rank(place_.first_rank.value + local_rank.value);
-  failure.local_rank = local_rank;
-  failure.node_name = settings_.core.attach.node_name;
-  failure.pid = pid;
-  failure.exit = exit;
-  failure.wall_time_s = time(nullptr);
-  if (exit.Succeeded()) return failure;
-  std::string error_file = parts_.layout->ErrorFile(place_.attempt, local_rank);
-  if (std::optional<std::string> message = ReadErrorFile(error_file)) {
-    failure.message = *std::move(message);
-    if (first_error_file_.empty()) first_error_file_ = error_file;
-    // A private folder is gone by the time somebody reads this.
-    if (!parts_.layout->kept_folder().empty()) failure.error_file = error_file;
-  }
-  StreamChoice choice = ChoiceOf(local_rank);
-  if (choice.redirect_stderr || choice.tee_stderr) {
-    failure.log_path = parts_.layout->StderrFile(place_.attempt, local_rank);
-  }
-  failure.stderr_tail = parts_.pump->StderrTail(local_rank);
-  return failure;
-}
-
-WorkerFailure AgentLoop::FailureToStart(LocalRank local_rank, int error) {
-  WorkerFailure failure;
-  failure.rank = Rank(place_.first_rank.value + local_rank.value);
-  failure.local_rank = local_rank;
-  failure.node_name = settings_.core.attach.node_name;
-  failure.wall_time_s = time(nullptr);
-  failure.failed_to_start = true;
-  StartFailure why = ExplainStartFailure(settings_.argv.empty() ? "" : settings_.argv[0], error);
-  failure.exit.code = why.exit_code;
-  failure.message = std::move(why.message);
-  return failure;
-}
+// ---- output --------------------------------------------------------------------------------
 
 void AgentLoop::FinishOutput(RoundId round) {
-  for (const LostOutput& lost : parts_.pump->Finish(round, kOutputPatience)) {
-    parts_.pump->Say("muster: " + std::to_string(lost.bytes) + " bytes of output are missing in " +
-                     lost.place + " (" + lost.reason + ")");
-  }
+  ++unfinished_rounds_;
+  parts_.pump->Finish(round, kOutputPatience,
+                      [this, tasks = tasks_](const std::vector<LostOutput>& all_lost) {
+                        tasks->Post([this, all_lost] {
+                          --unfinished_rounds_;
+                          for (const LostOutput& lost : all_lost) {
+                            parts_.pump->Say("muster: " + std::to_string(lost.bytes) +
+                                             " bytes of output are missing in " + lost.place +
+                                             " (" + lost.reason + ")");
+                          }
+                        });
+                      });
 }
 
 StreamChoice AgentLoop::ChoiceOf(LocalRank local_rank) const {

@@ -3,6 +3,7 @@
 #ifndef MUSTER_AGENT_AGENT_SETTINGS_H_
 #define MUSTER_AGENT_AGENT_SETTINGS_H_
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -27,12 +28,18 @@ struct AgentSettings {
   // `candidate_port` are filled in by the agent.
   AgentOptions core;
 
+  // Where other nodes reach this one now, in place of `core.attach.address`; an empty answer leaves
+  // it as it was. Asked whenever contact is sought; must not block. Null: it stays as it is.
+  std::function<std::string()> find_address;
+
   // argv of every worker; argv[0] is looked up on PATH unless it holds a slash.
   std::vector<std::string> argv;
   // What workers inherit, "NAME=value" each, byte for byte: usually the launcher's `environ`.
   std::vector<std::string> environment;
   // --role: ROLE_NAME, and the name in the output's prefix.
   std::string role = "default";
+  // Sent to a hung worker that catches it, so that it shows its stacks; 0: none.
+  int stack_signal = 0;
   // How the job is called in the failure summary: the program's name.
   std::string program;
 

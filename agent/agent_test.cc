@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -20,6 +21,7 @@
 
 #include "agent/guardian/guardian.h"
 #include "agent/process/guardian_runner.h"
+#include "agent/task_queue.h"
 #include "gtest/gtest.h"
 #include "rendezvous/client/fake_rendezvous_client.h"
 
@@ -34,9 +36,15 @@ constexpr int kShellWorkers = 2;
 // What the agent owns; the double behind it lives as long as the test.
 class SharedClient : public rendezvous::RendezvousClient {
  public:
-  explicit SharedClient(FakeRendezvousClient* client) : client_(*client) {}
+  // Whoever holds `gate` stops what sends.
+  SharedClient(FakeRendezvousClient* client, std::mutex* gate) : client_(*client), gate_(*gate) {}
   uint64_t Connect() override { return client_.Connect(); }
-  void Send(const AgentMessage& message) override { client_.Send(message); }
+  bool IsToOwnAddress() const override { return client_.IsToOwnAddress(); }
+  void ProbeEndpoint(ProbeCallback done) override { client_.ProbeEndpoint(std::move(done)); }
+  void Send(const AgentMessage& message) override {
+    std::lock_guard passed(gate_);
+    client_.Send(message);
+  }
   void Disconnect() override { client_.Disconnect(); }
   void SetKey(const rendezvous::RoundScope& scope, const std::string& key, const std::string& value,
               SetCallback done) override {
@@ -49,6 +57,7 @@ class SharedClient : public rendezvous::RendezvousClient {
 
  private:
   FakeRendezvousClient& client_;
+  std::mutex& gate_;
 };
 
 class AgentTest : public testing::Test {
@@ -95,7 +104,7 @@ class AgentTest : public testing::Test {
       std::unique_lock lock(mutex_);
       client_ = std::make_unique<FakeRendezvousClient>(observer);
       made_.notify_all();
-      return std::make_unique<SharedClient>(client_.get());
+      return std::make_unique<SharedClient>(client_.get(), &gate_);
     };
     parts.make_runner = [link](ProcessObserver* observer) {
       return std::make_unique<GuardianRunner>(link, observer);
@@ -156,6 +165,7 @@ class AgentTest : public testing::Test {
   fs::path folder_;
   int output_ = -1;
   pid_t guardian_ = -1;
+  std::mutex gate_;
   std::mutex mutex_;
   std::condition_variable made_;
   std::unique_ptr<Agent> agent_;
@@ -226,7 +236,8 @@ TEST_F(AgentTest, ShowsTheFailureThatEndedTheJob) {
   std::string console = Console();
   EXPECT_NE(console.find("the program FAILED\n"), std::string::npos) << console;
   EXPECT_NE(console.find("Signal 9 (SIGKILL) received by PID"), std::string::npos) << console;
-  EXPECT_NE(console.find("\nmuster: job a/job failed\n"), std::string::npos) << console;
+  EXPECT_NE(console.find("\nmuster: the program: job a/job failed\n"), std::string::npos)
+      << console;
 }
 
 TEST_F(AgentTest, TheCauseIsLeftWhereALauncherAboveLooks) {
@@ -321,6 +332,53 @@ TEST_F(AgentTest, RedirectedStreamsAreInTheAttemptsFolder) {
   EXPECT_EQ(Console().find("out\n"), std::string::npos) << Console();
 }
 
+// A fifo without a reader, where the second attempt's log belongs, plays a file server that doesn't
+// answer: opening it blocks.
+TEST_F(AgentTest, ADiskThatDoesNotAnswerHoldsUpNeitherReportsNorRestarts) {
+  AgentSettings settings = ShellSettings(
+      "echo \"attempt $TORCHELASTIC_RESTART_COUNT\" >&2\n"
+      "run=$(dirname $TORCHELASTIC_ERROR_FILE)/../..\n"
+      "[ $TORCHELASTIC_RESTART_COUNT = 0 ] && mkdir -p $run/attempt_1/0 &&"
+      "  mkfifo $run/attempt_1/0/stderr.log\n"
+      "[ $TORCHELASTIC_RESTART_COUNT = 2 ] && exit 0\n"
+      "exit 3");
+  settings.core.attach.worker_count = 1;
+  settings.log_dir = folder_ / "logs";
+  settings.streams.assign(1, {.tee_stderr = true});
+  Start(settings);
+  LetIn();
+  for (uint64_t round = 1; round <= 2; ++round) {
+    client().Deliver(PlaceIn(round));
+    std::optional<WorkerFailed> failed = Sent<WorkerFailed>();
+    ASSERT_TRUE(failed);
+    EXPECT_EQ(failed->world.round, RoundId(round));
+    EXPECT_EQ(failed->failure.stderr_tail, "attempt " + std::to_string(round - 1) + "\n");
+    client().Deliver(StopRound{.world = PlaceIn(round).world, .reason = "rank 0 failed"});
+    ASSERT_TRUE(Sent<StopDone>());
+  }
+  client().Deliver(PlaceIn(3));
+  ASSERT_TRUE(Sent<NodeSucceeded>());
+  EndJob(Success());
+  EXPECT_TRUE(Result().succeeded);
+  EXPECT_NE(Console().find("attempt_1/0/stderr.log (its disk doesn't answer)"), std::string::npos)
+      << Console();
+}
+
+TEST_F(AgentTest, ARendezvousThatSaysMoreThanCanBeTakenInIsAskedAnew) {
+  Start(ShellSettings("exit 0"));
+  LetIn();
+  {
+    std::lock_guard hold(gate_);
+    // The answer to this waits at the gate, and the loop with it.
+    client().Deliver(StopRound{.world = PlaceIn(9).world, .reason = ""});
+    for (size_t i = 0; i <= TaskQueue::kMostOffered + 1; ++i) client().Deliver(Notice{.text = "x"});
+  }
+  EXPECT_TRUE(client().WaitForConnects(2, std::chrono::seconds(20)));
+  LetIn();
+  EndJob(Success());
+  EXPECT_TRUE(Result().succeeded);
+}
+
 TEST_F(AgentTest, LeavesWhenItsGuardianIsKilled) {
   Start(ShellSettings("while :; do sleep 0.01; done"));
   LetIn();
@@ -329,6 +387,35 @@ TEST_F(AgentTest, LeavesWhenItsGuardianIsKilled) {
   kill(guardian_, SIGKILL);
   ASSERT_TRUE(Sent<Leave>());
   EXPECT_EQ(Result().exit_code, 70);
+}
+
+TEST_F(AgentTest, StartsNoWorkerWhoseOutputItCouldNotTake) {
+  Start(ShellSettings("echo it runs"));
+  LetIn();
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit none{3, limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  client().Deliver(PlaceIn(1));
+  std::optional<WorkerFailed> failed = Sent<WorkerFailed>();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  ASSERT_TRUE(failed);
+  EXPECT_TRUE(failed->failure.failed_to_start);
+  EXPECT_FALSE(failed->failure.IsHopeless());
+  EXPECT_EQ(failed->failure.exit.code, 71);
+  EXPECT_NE(failed->failure.message.find("ulimit -n"), std::string::npos);
+  client().Deliver(StopRound{PlaceIn(1).world, StopCause::kWorkerFailed, "it failed", Rank(0)});
+  ASSERT_TRUE(Sent<StopDone>());
+  client().Deliver(PlaceIn(2));
+  ASSERT_TRUE(Sent<NodeSucceeded>());
+  EndJob(Success());
+  EXPECT_TRUE(Result().succeeded);
+  // In the second round alone.
+  const std::string console = Console();
+  size_t first = console.find("it runs");
+  size_t second = console.find("it runs", first + 1);
+  ASSERT_NE(second, std::string::npos) << console;
+  EXPECT_EQ(console.find("it runs", second + 1), std::string::npos) << console;
 }
 
 }  // namespace

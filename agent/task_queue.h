@@ -15,6 +15,22 @@ namespace muster::agent {
 
 class TaskQueue {
  public:
+  // Far more than a loop that keeps up ever has.
+  static constexpr size_t kMostOffered = 1 << 16;
+
+  // For what comes from outside without a bound of its own. False: the queue is full, and the task
+  // was dropped.
+  bool Offer(std::function<void()> task) {
+    {
+      base::MutexLock lock(mutex_);
+      if (tasks_.size() >= kMostOffered) return false;
+      tasks_.push_back(std::move(task));
+    }
+    arrived_.notify_one();
+    return true;
+  }
+
+  // For what can't be lost, and has a bound where it comes from: a few for each worker and round.
   void Post(std::function<void()> task) {
     {
       base::MutexLock lock(mutex_);

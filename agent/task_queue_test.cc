@@ -22,6 +22,17 @@ TEST(TaskQueue, GivesNothingWhenTheTimeIsOver) {
   EXPECT_EQ(queue.Take(-std::chrono::seconds(1)), nullptr);
 }
 
+TEST(TaskQueue, RefusesAnOfferWhenItIsFullAndTakesWhatCannotBeLost) {
+  TaskQueue queue;
+  for (size_t i = 0; i < TaskQueue::kMostOffered; ++i) ASSERT_TRUE(queue.Offer([] {}));
+  EXPECT_FALSE(queue.Offer([] {}));
+  bool is_done = false;
+  queue.Post([&] { is_done = true; });
+  for (size_t i = 0; i <= TaskQueue::kMostOffered; ++i) queue.Take(Duration::max())();
+  EXPECT_TRUE(is_done);
+  EXPECT_TRUE(queue.Offer([] {}));
+}
+
 TEST(TaskQueue, WakesWhoWaits) {
   TaskQueue queue;
   bool is_done = false;

@@ -60,7 +60,8 @@ struct Attach {
 // Renews the lease (as any message does).
 struct Heartbeat {
   uint64_t sequence = 0;
-  // The lowest of the last steps that this node's SDK workers reported; -1: none, or no workers.
+  // The lowest of the last steps that this node's workers reported through the SDK; -1: one of them
+  // has reported none, or there are no workers.
   int64_t step = -1;
   friend bool operator==(const Heartbeat&, const Heartbeat&) = default;
 };
@@ -108,6 +109,8 @@ struct CommitDone {
 struct Leave {
   // For people: "stopped by SIGINT".
   std::string reason;
+  // Not in order: the agent can't go on, and another one may come in its place.
+  bool is_lost = false;
   friend bool operator==(const Leave&, const Leave&) = default;
 };
 

@@ -9,12 +9,14 @@
 #ifndef MUSTER_AGENT_CORE_AGENT_MACHINE_H_
 #define MUSTER_AGENT_CORE_AGENT_MACHINE_H_
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "agent/core/hang_events.h"
 #include "base/ids.h"
 #include "base/instant.h"
 #include "base/job_types.h"
@@ -24,7 +26,11 @@ namespace muster::agent {
 
 // ---- events --------------------------------------------------------------------------------
 
-struct RendezvousConnected {};
+struct RendezvousConnected {
+  // The endpoint is one address, and the rendezvous there listens at it as its own: not behind a
+  // virtual address, which also refuses connections while the rendezvous lives.
+  bool to_own_address = false;
+};
 
 struct RendezvousDisconnected {
   // One phrase for people: "connection refused by 10.0.0.1:29400".
@@ -32,7 +38,10 @@ struct RendezvousDisconnected {
   // Whoever answers there is no muster rendezvous, or the name doesn't resolve: trying again won't
   // help unless contact existed before.
   bool is_hopeless = false;
-  // Nobody listens there (ECONNREFUSED): the process is gone, so nobody can have replaced this node.
+};
+
+// The answer to ProbeEndpoint, exactly one for each. Refused (ECONNREFUSED): nobody listens there.
+struct EndpointProbed {
   bool is_refused = false;
 };
 
@@ -44,6 +53,12 @@ struct WorkerStarted {
   RoundId round;
   LocalRank local_rank;
   int64_t pid = 0;
+};
+
+// A local worker said Hello on the channel of the SDK. May be said more than once.
+struct WorkerSaidHello {
+  RoundId round;
+  LocalRank local_rank;
 };
 
 // A worker ended, or never started (failure.failed_to_start). The shell has filled in all that
@@ -68,6 +83,13 @@ struct WorkerCommitted {
   CommitDone commit;
 };
 
+// A local worker completed a step.
+struct WorkerReportedStep {
+  World world;
+  LocalRank local_rank;
+  int64_t step = 0;
+};
+
 // SIGINT, SIGTERM, SIGHUP or SIGQUIT to `muster run`. A second one shortens the grace to zero.
 struct StopRequested {
   int signal = 0;
@@ -80,9 +102,11 @@ struct GuardianLost {
 // The loop's timer: at or after NextWakeup().
 struct TimePassed {};
 
-using AgentEvent = std::variant<RendezvousConnected, RendezvousDisconnected, RendezvousSaid,
-                                WorkerStarted, WorkerEnded, GroupGone, WorkerReportedShard,
-                                WorkerCommitted, StopRequested, GuardianLost, TimePassed>;
+using AgentEvent =
+    std::variant<RendezvousConnected, RendezvousDisconnected, EndpointProbed, RendezvousSaid,
+                 WorkerStarted, WorkerSaidHello, WorkerEnded, GroupGone, WorkerReportedShard,
+                 WorkerCommitted, WorkerReportedStep, WorkerAnswered, WorkerLeft, StopRequested,
+                 GuardianLost, TimePassed>;
 
 struct StepInput {
   Instant now;
@@ -95,6 +119,10 @@ struct StepInput {
 // Open a stream to the rendezvous (an earlier one is dropped).
 struct Connect {};
 struct Disconnect {};
+
+// Make a plain connection to the endpoint, and drop it: EndpointProbed says how that went, in a
+// fraction of a second.
+struct ProbeEndpoint {};
 
 // The shell fills in candidate ports.
 struct SendToRendezvous {
@@ -143,10 +171,23 @@ struct End {
   Verdict verdict;
 };
 
-using AgentEffect = std::variant<Connect, Disconnect, SendToRendezvous, SpawnGroup, StopGroup,
+using AgentEffect = std::variant<Connect, Disconnect, ProbeEndpoint, SendToRendezvous, SpawnGroup,
+                                 StopGroup, PingWorkers, LookAtHungWorker, KillWorker,
                                  AbortCollectives, RenewDeadline, AnswerCommit, Show, End>;
 
 // ---- the machine ---------------------------------------------------------------------------
+
+// --lost-contact: how long workers live when contact with the rendezvous is lost. After the lease
+// the others may go on without this node, so two worlds may then run side by side.
+enum class LostContact {
+  // Until the lease ends; beyond it while nobody can have replaced this node (contact.h), or if all
+  // of its workers are SDK workers: their data plane and their commits are fenced by the round.
+  kAuto,
+  // Until the reconnect timeout, whatever they are: for programs that do no harm in two worlds.
+  kGoOn,
+  // Until the lease ends.
+  kStop,
+};
 
 struct AgentOptions {
   // What to attach with; `incarnation`, `running` and `highest_round` are kept by the machine.
@@ -159,6 +200,9 @@ struct AgentOptions {
   // How long to try to reach the rendezvous at the start, and again after contact was lost.
   Duration join_timeout = std::chrono::seconds(600);
   Duration reconnect_timeout = std::chrono::seconds(60);
+  LostContact lost_contact = LostContact::kAuto;
+  // How long a worker may complete no step after one, by the SDK's word; 0: for ever.
+  Duration hang_timeout{0};
 };
 
 class AgentRules;

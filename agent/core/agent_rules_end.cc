@@ -10,9 +10,12 @@ namespace muster::agent {
 void AgentRules::Said(const JobEnded& message) {
   if (!contact_.was_ever_attached() && !ending_) {
     // Told before anything else: this node wasn't part of it, and must not look as if it had been.
-    ShowLine("job " + options_.attach.terms.run_id + " had already ended (exit code " +
+    ShowLine("job " + options_.attach.terms.run_id +
+             (message.verdict.succeeded ? " had already succeeded (exit code "
+                                        : " had already failed (exit code ") +
              std::to_string(message.verdict.exit_code) +
-             ") when this node came; to run it again, give another --rdzv-id");
+             ") when this node came, which ends with the same; to run it again, give another "
+             "--rdzv-id");
   }
   EndWith({.verdict = message.verdict, .is_job_over = true},
           PlanStop(StopCause::kJobEnding, times_));
@@ -39,7 +42,7 @@ void AgentRules::On(const GuardianLost& event) {
   }
   if (!ending_) {
     Verdict verdict = VerdictOfLostGuardian(options_.attach.node_name, event.why);
-    ending_ = Ending{.verdict = std::move(verdict), .takes_leave = true};
+    ending_ = Ending{.verdict = std::move(verdict), .takes_leave = true, .is_lost = true};
   }
   FinishEnding();
 }
@@ -73,9 +76,10 @@ void AgentRules::EndWith(Ending ending, const StopPlan& plan) {
 
 void AgentRules::FinishEnding() {
   if (ending_->takes_leave && contact_.is_attached()) {
-    Send(Leave{.reason = ending_->verdict.reason});
+    Send(Leave{.reason = ending_->verdict.reason, .is_lost = ending_->is_lost});
   }
   CloseContact();
+  if (!ending_->verdict.succeeded && !stopped_.empty()) ShowLine(stopped_);
   has_ended_ = true;
   Emit(End{.verdict = ending_->verdict});
 }

@@ -35,7 +35,12 @@ void AgentRules::Said(const StartRound& message) {
 
 void AgentRules::Spawn(const StartRound& place) {
   group_.emplace(place, options_.attach.worker_count);
+  hang_watch_.RoundStarts({.first_rank = place.first_rank,
+                           .worker_count = options_.attach.worker_count,
+                           .has_other_nodes = place.group_world_size > 1},
+                          now_);
   restarts_charged_ = place.restarts_charged;
+  stopped_.clear();
   if (place.resume) last_commit_ = place.resume;
   if (place.attempt > 0) {
     int last = place.first_rank.value + options_.attach.worker_count - 1;
@@ -60,14 +65,14 @@ void AgentRules::Said(const StopRound& message) {
     Send(StopDone{.world = message.world});
     return;
   }
-  // What failed here has been shown already.
-  if (!group_->has_failed() && !ending_ && !message.reason.empty()) {
+  // What failed here has been shown already, but it may have followed a failure elsewhere.
+  if (!group_->HasFailed(message.culprit) && !ending_ && !message.reason.empty()) {
     ShowLine("round " + std::to_string(message.world.round.value) + " stops: " + message.reason);
   }
   EndRound(message.culprit, message.reason);
   group_->ToldToStop();
   if (group_->is_gone()) {
-    Send(StopDone{.world = message.world});
+    Send(group_->ToStopDone());
     group_.reset();
     return;
   }
@@ -78,11 +83,23 @@ void AgentRules::On(const WorkerStarted& event) {
   if (group_ && group_->round() == event.round) group_->Started(event.local_rank, event.pid);
 }
 
+void AgentRules::On(const WorkerSaidHello& event) {
+  if (!group_ || group_->round() != event.round) return;
+  group_->SaidHello(event.local_rank);
+  // Whoever says it answers pings, too.
+  hang_watch_.Answered(event.local_rank, now_);
+}
+
 void AgentRules::On(const WorkerEnded& event) {
   if (!group_ || group_->round() != event.round) return;
-  switch (group_->Ended(event.local_rank, event.failure, now_)) {
+  hang_watch_.Left(event.local_rank);
+  WorkerFailure failure = event.failure;
+  failure.last_step = group_->last_step(event.local_rank);
+  switch (group_->Ended(event.local_rank, failure, now_)) {
     case WorkerGroup::Change::kNothing:
-    case WorkerGroup::Change::kOneSucceeded:
+      return;
+    case WorkerGroup::Change::kFirstSucceeded:
+      if (contact_.is_attached()) Send(WorkerSucceeded{.world = group_->world()});
       return;
     case WorkerGroup::Change::kAllSucceeded:
       if (contact_.is_attached()) Send(NodeSucceeded{.world = group_->world()});
@@ -90,13 +107,23 @@ void AgentRules::On(const WorkerEnded& event) {
       return;
     case WorkerGroup::Change::kFailed:
       if (contact_.is_attached()) {
-        Send(WorkerFailed{.world = group_->world(), .failure = event.failure});
+        Send(WorkerFailed{.world = group_->world(), .failure = failure});
       }
-      if (group_->is_live()) ShowLine(FailureLine(event.failure));
-      EndRound(event.failure.rank, "rank " + std::to_string(event.failure.rank.value) + " failed");
+      if (group_->is_live()) ShowLine(FailureLine(failure));
+      if (failure.hung) Emit(KillWorker{event.round, event.local_rank});
+      EndRound(failure.rank, "rank " + std::to_string(failure.rank.value) + " failed");
       Stop(PlanStop(StopCause::kWorkerFailed, times_));
       return;
   }
+}
+
+void AgentRules::On(const WorkerReportedStep& event) {
+  if (!group_ || group_->world() != event.world) return;
+  const bool was_known = group_->lowest_step() >= 0;
+  group_->Stepped(event.local_rank, event.step);
+  hang_watch_.Stepped(event.local_rank, event.step, now_);
+  // That all workers report steps is news: this node can leave by an agreed checkpoint now.
+  if (!was_known && group_->lowest_step() >= 0) contact_.HastenHeartbeat(now_);
 }
 
 void AgentRules::On(const GroupGone& event) {
@@ -107,17 +134,19 @@ void AgentRules::On(const GroupGone& event) {
              " can't be killed (they are stuck in the kernel) and were given up on");
   }
   group_->Gone();
+  stopped_ = group_->StoppedText();
+  if (group_->had_to_kill()) ShowLine(std::exchange(stopped_, {}));
   if (ending_) {
     FinishEnding();
     return;
   }
   // Told to stop, and then told that it was replaced: nobody waits for its StopDone any more.
   if (group_->is_told() && !group_->is_fenced()) {
-    World world = group_->world();
+    StopDone done = group_->ToStopDone();
     if (contact_.is_attached()) {
-      Send(StopDone{.world = world});
+      Send(done);
     } else {
-      owed_stop_done_ = world;
+      owed_stop_done_ = done;
     }
     StartWhatWaits();
     return;
@@ -149,7 +178,7 @@ void AgentRules::EndRound(Rank culprit, const std::string& reason) {
 }
 
 void AgentRules::Stop(const StopPlan& plan) {
-  if (!group_->TakeStop(plan)) return;
+  if (!group_->TakeStop(plan, now_)) return;
   Emit(StopGroup{.round = group_->round(), .first_signal = plan.first_signal, .grace = plan.grace});
 }
 

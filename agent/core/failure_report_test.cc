@@ -58,10 +58,13 @@ TEST_F(FailureReportTest, NamesSignalsFollowersLogAndLastLines) {
   WorkerFailure follower = Failure(1, {.code = 1});
   follower.error_file = "/logs/1/error.json";
   follower.message = "Traceback:\n  peer lost";
+  root.age = std::chrono::milliseconds(250);
+  follower.age = std::chrono::milliseconds(238);
   verdict.failures = {root, follower};
   std::string report = FailureReport("a.out", verdict);
   EXPECT_NE(report.find("  exitcode  : -9 (pid: 1000)\n"), std::string::npos);
-  EXPECT_NE(report.find("  traceback : Signal 9 (SIGKILL) received by PID 1000\n"
+  EXPECT_NE(report.find("  traceback : Signal 9 (SIGKILL) received by PID 1000, sent from outside "
+                        "muster, the sender is unknown\n"
                         "  log       : /logs/0/stderr.log\n"
                         "  last lines of stderr:\n"
                         "    almost done\n"
@@ -70,10 +73,36 @@ TEST_F(FailureReportTest, NamesSignalsFollowersLogAndLastLines) {
       << report;
   EXPECT_NE(report.find("Failures:\n[1]:\n"), std::string::npos);
   EXPECT_NE(report.find("  error_file: /logs/1/error.json\n"
+                        "  follower  : 12 ms after rank 0\n"
                         "  traceback : Traceback:\n"
                         "    peer lost\n"),
             std::string::npos)
       << report;
+}
+
+TEST_F(FailureReportTest, SaysTheCauseAndWhereItsTracesAre) {
+  Verdict verdict;
+  WorkerFailure root = Failure(0, {.signal = 9});
+  root.hung = true;
+  root.evidence = "it made no step for 5 s after step 12";
+  root.last_step = 12;
+  root.stacks_file = "/logs/0/stacks.txt";
+  WorkerFailure follower = Failure(1, {.signal = 6, .dumped_core = true});
+  follower.core_file = "/cores/core.1001";
+  verdict.failures = {root, follower};
+  std::string report = FailureReport("a.out", verdict);
+  EXPECT_NE(report.find("  cause     : it made no step for 5 s after step 12\n"
+                        "  last step : 12\n"
+                        "  stacks    : /logs/0/stacks.txt\n"),
+            std::string::npos)
+      << report;
+  EXPECT_NE(report.find("Signal 6 (SIGABRT) received by PID 1001 (core dumped)\n"
+                        "  core file : /cores/core.1001\n"),
+            std::string::npos)
+      << report;
+  // Followers come before the section of the root cause, as torchrun has it.
+  EXPECT_LT(report.find("core file"), report.find("Root Cause"));
+  EXPECT_LT(report.find("Root Cause"), report.find("last step"));
 }
 
 TEST_F(FailureReportTest, ManyFollowersAreCounted) {
@@ -91,6 +120,24 @@ TEST_F(FailureReportTest, IsEmptyWhereNoWorkerIsTheCause) {
   EXPECT_EQ(FailureReport("a.out", verdict), "");
 }
 
+TEST_F(FailureReportTest, WhatFailedBeforeAHopelessProgramIsNoFollower) {
+  Verdict verdict;
+  verdict.failures = {Failure(0, {.code = 127}), Failure(1, {.code = 1})};
+  verdict.failures[1].age = std::chrono::milliseconds(5);
+  std::string report = FailureReport("a.out", verdict);
+  EXPECT_NE(report.find("  follower  : no, it failed 5 ms before\n"), std::string::npos) << report;
+}
+
+TEST(FailureLine, TellsSignalsFromOutsideFromAProgramsOwn) {
+  for (int signal : {1, 2, 3, 9, 10, 12, 15}) {
+    EXPECT_TRUE(FailureLine(Failure(0, {.signal = signal})).ends_with("the sender is unknown"))
+        << signal;
+  }
+  for (int signal : {4, 6, 7, 8, 11, 13, 14, 24, 31}) {
+    EXPECT_TRUE(FailureLine(Failure(0, {.signal = signal})).ends_with(")")) << signal;
+  }
+}
+
 TEST(FailureLine, SaysHowAWorkerEnded) {
   EXPECT_EQ(FailureLine(Failure(3, {.code = 2})),
             "rank 3 (local rank 1, pid 1003, node n1) exited with code 2");
@@ -105,6 +152,20 @@ TEST(FailureLine, SaysHowAWorkerEnded) {
       FailureLine(never),
       "rank 0 (local rank 0, node n1) could not be started: 'nope' can't be executed: No such "
       "file or directory");
+}
+
+TEST(FailureLine, SaysTheEvidence) {
+  WorkerFailure killed = Failure(2, {.signal = 9});
+  killed.out_of_memory = true;
+  killed.evidence = "the kernel killed it for want of memory";
+  EXPECT_EQ(FailureLine(killed),
+            "rank 2 (local rank 0, pid 1002, node n1) was ended by signal 9 (SIGKILL): the kernel "
+            "killed it for want of memory");
+  killed.hung = true;
+  killed.evidence = "it made no step for 5 s";
+  EXPECT_EQ(
+      FailureLine(killed),
+      "rank 2 (local rank 0, pid 1002, node n1) hung and was killed: it made no step for 5 s");
 }
 
 TEST(SignalName, NamesWhatHasAName) {

@@ -13,6 +13,7 @@ std::string RoundText(const World& world) { return "r" + std::to_string(world.ro
 
 std::string Text(const Connect&) { return "connect"; }
 std::string Text(const Disconnect&) { return "disconnect"; }
+std::string Text(const ProbeEndpoint&) { return "probe"; }
 
 std::string Text(const Attach& m) {
   std::string text = "Attach";
@@ -21,16 +22,22 @@ std::string Text(const Attach& m) {
   if (m.highest_round.value > 0) text += " highest " + std::to_string(m.highest_round.value);
   return text;
 }
-std::string Text(const Heartbeat& m) { return "Heartbeat " + std::to_string(m.sequence); }
+std::string Text(const Heartbeat& m) {
+  return "Heartbeat " + std::to_string(m.sequence) +
+         (m.step < 0 ? "" : " step " + std::to_string(m.step));
+}
 std::string Text(const WorkerFailed& m) {
   return "WorkerFailed " + RoundText(m.world) + " rank " + std::to_string(m.failure.rank.value) +
          " age " + Ms(m.failure.age);
 }
 std::string Text(const NodeSucceeded& m) { return "NodeSucceeded " + RoundText(m.world); }
-std::string Text(const StopDone& m) { return "StopDone " + RoundText(m.world); }
+std::string Text(const StopDone& m) {
+  return "StopDone " + RoundText(m.world) +
+         (m.last_step < 0 ? "" : " step " + std::to_string(m.last_step));
+}
 std::string Text(const ShardReport& m) { return "ShardReport " + std::to_string(m.commit.step); }
 std::string Text(const CommitDone& m) { return "CommitDone " + std::to_string(m.commit.step); }
-std::string Text(const Leave& m) { return "Leave " + m.reason; }
+std::string Text(const Leave& m) { return (m.is_lost ? "Leave, lost: " : "Leave ") + m.reason; }
 std::string Text(const WorkerSucceeded& m) { return "WorkerSucceeded " + RoundText(m.world); }
 std::string Text(const LeaveRequest& m) { return "LeaveRequest " + m.reason; }
 std::string Text(const CheckpointStep& m) { return "CheckpointStep " + std::to_string(m.step); }
@@ -46,6 +53,11 @@ std::string Text(const StopGroup& e) {
   return "stop r" + std::to_string(e.round.value) + " signal " + std::to_string(e.first_signal) +
          " grace " + Ms(e.grace);
 }
+std::string Text(const PingWorkers& e) { return "ping " + RoundText(e.world); }
+std::string Text(const LookAtHungWorker& e) {
+  return "look at hung " + std::to_string(e.local_rank.value);
+}
+std::string Text(const KillWorker& e) { return "kill " + std::to_string(e.local_rank.value); }
 std::string Text(const AbortCollectives& e) {
   return "abort " + RoundText(e.world) + " culprit " + std::to_string(e.culprit.value);
 }

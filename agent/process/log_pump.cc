@@ -9,15 +9,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <functional>
-#include <future>
 #include <list>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 
 #include "agent/process/console_sink.h"
+#include "agent/process/file_thread.h"
 #include "agent/process/line_assembler.h"
-#include "agent/process/log_file.h"
 #include "base/clock.h"
 #include "base/mutex.h"
 
@@ -28,28 +28,72 @@ constexpr size_t kReadBytes = 64 << 10;
 // Reads of one stream in one turn, so that a loud worker doesn't starve the others.
 constexpr int kReadsInTurn = 8;
 constexpr size_t kTailBytes = 4096;
-constexpr Duration kTailPatience = std::chrono::milliseconds(200);
+// What a worker wrote is longer there, by the prefixes of its lines.
+constexpr char kConsolePlace[] = "the console, prefixes included";
 constexpr Duration kFlushPatience = std::chrono::seconds(1);
-// Beyond its patience, for the thread's answer: it may be in the middle of a write to a disk.
-constexpr Duration kAnswerMargin = std::chrono::milliseconds(500);
+// Beyond a round's patience, for its files to be closed.
+constexpr Duration kCloseMargin = std::chrono::milliseconds(500);
+// Calls that wait for the thread: a few for each worker and round, and the agent's own lines.
+constexpr size_t kMostTasks = 1 << 16;
+
+// What others ask of the pump's thread. Shared with the file thread, which may be stuck for longer
+// than the pump lives.
+class Mailbox {
+ public:
+  Mailbox() : wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+  ~Mailbox() { close(wake_fd_); }
+  Mailbox(const Mailbox&) = delete;
+  Mailbox& operator=(const Mailbox&) = delete;
+
+  int wake_fd() const { return wake_fd_; }
+
+  // False: too many wait already, and the task was dropped.
+  bool Post(std::function<void()> task) {
+    {
+      base::MutexLock lock(mutex_);
+      if (tasks_.size() >= kMostTasks) return false;
+      tasks_.push_back(std::move(task));
+    }
+    Wake();
+    return true;
+  }
+
+  void Wake() const {
+    uint64_t one = 1;
+    [[maybe_unused]] ssize_t ignored = write(wake_fd_, &one, sizeof(one));
+  }
+
+  std::vector<std::function<void()>> TakeAll() {
+    base::MutexLock lock(mutex_);
+    return std::exchange(tasks_, {});
+  }
+
+ private:
+  const int wake_fd_;
+  base::Mutex mutex_;
+  std::vector<std::function<void()>> tasks_ MUSTER_GUARDED_BY(mutex_);
+};
 
 // One worker's stdout or stderr, from its pipe to the console and the file.
 struct Stream {
-  Stream(int fd, std::string path, LineAssembler lines_from)
-      : read_fd(fd), file(std::move(path)), lines(std::move(lines_from)) {}
+  Stream(int fd, QueuedFile::Options file_options, LineAssembler lines_from)
+      : read_fd(fd), file(std::move(file_options)), lines(std::move(lines_from)) {}
   ~Stream() {
     if (read_fd >= 0) close(read_fd);
   }
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
+  // Never used twice.
+  uint64_t number = 0;
   RoundId round;
   LocalRank local_rank;
   bool is_stderr = false;
   // -1 once it has ended.
   int read_fd;
-  LogFile file;
-  bool file_failure_is_said = false;
+  QueuedFile file;
+  // What is missing in the file; none until it is closed.
+  std::optional<LostOutput> file_loss;
   LineAssembler lines;
   // Null: not shown.
   ConsoleSink* sink = nullptr;
@@ -59,7 +103,9 @@ struct Stream {
 struct Finishing {
   RoundId round;
   Instant deadline;
-  std::shared_ptr<std::promise<std::vector<LostOutput>>> answer;
+  std::function<void(std::vector<LostOutput>)> done;
+  // Its pipes are closed, and its files are being closed.
+  bool is_closing = false;
 };
 
 std::string LastLines(const std::string& text) {
@@ -70,14 +116,28 @@ std::string LastLines(const std::string& text) {
   return newline + 1 < last.size() ? last.substr(newline + 1) : last;
 }
 
-// Makes a pipe; the read end doesn't block.
-bool MakePipe(int* read_end, int* write_end) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return false;
-  fcntl(ends[0], F_SETFL, O_NONBLOCK);
-  *read_end = ends[0];
-  *write_end = ends[1];
-  return true;
+// Pipes for one worker, and their read ends, which don't block; all of them or none.
+WorkerPipes MakePipes(LocalRank local_rank, int* stdout_read, int* stderr_read) {
+  WorkerPipes pipes{.local_rank = local_rank};
+  int out[2];
+  int err[2];
+  if (pipe2(out, O_CLOEXEC) != 0) {
+    pipes.error = errno;
+    return pipes;
+  }
+  if (pipe2(err, O_CLOEXEC) != 0) {
+    pipes.error = errno;
+    close(out[0]);
+    close(out[1]);
+    return pipes;
+  }
+  fcntl(out[0], F_SETFL, O_NONBLOCK);
+  fcntl(err[0], F_SETFL, O_NONBLOCK);
+  *stdout_read = out[0];
+  *stderr_read = err[0];
+  pipes.stdout_fd = out[1];
+  pipes.stderr_fd = err[1];
+  return pipes;
 }
 
 }  // namespace
@@ -91,24 +151,18 @@ class LogPump::Loop {
         stdout_sink_(ConsoleSink::LeadToSamePlace(options.stdout_fd, options.stderr_fd)
                          ? &stderr_sink_
                          : &own_stdout_sink_),
-        wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
         thread_([this] { Serve(); }) {}
 
   ~Loop() {
-    Post([this] { quit_at_ = Now() + kFlushPatience; });
+    while (!Post([this] { quit_at_ = Now() + kFlushPatience; })) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
     thread_.join();
-    close(wake_fd_);
+    for (Finishing& finishing : finishing_) finishing.done(LossesOf(finishing.round));
   }
 
   // Any thread.
-  void Post(std::function<void()> task) {
-    {
-      base::MutexLock lock(mutex_);
-      tasks_.push_back(std::move(task));
-    }
-    uint64_t one = 1;
-    [[maybe_unused]] ssize_t ignored = write(wake_fd_, &one, sizeof(one));
-  }
+  bool Post(std::function<void()> task) { return mailbox_->Post(std::move(task)); }
 
   void AddStream(RoundId round, const WorkerOutput& output, bool is_stderr, int read_fd,
                  bool is_alone) {
@@ -117,19 +171,23 @@ class LogPump::Loop {
                          .is_terminal = sink->is_terminal(),
                          .shows_unfinished = is_alone});
     Stream& stream = streams_.emplace_back(
-        read_fd, is_stderr ? output.stderr_file : output.stdout_file, std::move(lines));
+        read_fd, FileOptions(is_stderr ? output.stderr_file : output.stdout_file),
+        std::move(lines));
+    stream.number = ++last_number_;
     stream.round = round;
     stream.local_rank = output.local_rank;
     stream.is_stderr = is_stderr;
     bool is_shown = is_stderr ? output.show_stderr : output.show_stdout;
     if (is_shown) stream.sink = sink;
-    stream.file.Open();
-    SayFileFailure(&stream);
   }
 
   // A new round's workers begin with nothing of an older round's.
   void ForgetEnded() {
-    streams_.remove_if([](const Stream& stream) { return stream.read_fd < 0; });
+    streams_.remove_if([this](const Stream& stream) {
+      bool is_finishing = std::any_of(finishing_.begin(), finishing_.end(),
+                                      [&](const Finishing& f) { return f.round == stream.round; });
+      return stream.read_fd < 0 && !is_finishing;
+    });
   }
 
   void Say(const std::string& line) { stderr_sink_.AddAlways(Now(), line + "\n"); }
@@ -150,6 +208,20 @@ class LogPump::Loop {
 
  private:
   static Instant Now() { return SystemClock().Now(); }
+
+  // The thread for files begins with the first of them: most jobs have none.
+  QueuedFile::Options FileOptions(const std::string& path) {
+    if (path.empty()) return {};
+    if (!files_) files_.emplace([mailbox = mailbox_] { mailbox->Wake(); });
+    return {.path = path, .thread = &*files_, .say = [this, mailbox = mailbox_](const auto& line) {
+              mailbox->Post([this, line] { Say(line); });
+            }};
+  }
+
+  bool IsHeldUp(const Stream& stream, Instant now) const {
+    bool by_console = stream.sink != nullptr && stream.sink->HoldsUp(now);
+    return by_console || (stream.file.has_path() && files_->HoldsUp(now));
+  }
 
   void Serve() {
     sigset_t all;
@@ -174,13 +246,12 @@ class LogPump::Loop {
   void WaitAndRead() {
     Instant now = Now();
     std::vector<pollfd> polled;
-    polled.push_back({wake_fd_, POLLIN, 0});
+    polled.push_back({mailbox_->wake_fd(), POLLIN, 0});
     polled.push_back({stderr_sink_.poll_fd(), POLLOUT, 0});
     polled.push_back({own_stdout_sink_.poll_fd(), POLLOUT, 0});
     std::vector<Stream*> polled_streams;
     for (Stream& stream : streams_) {
-      bool is_held_up = stream.sink != nullptr && stream.sink->HoldsUp(now);
-      if (stream.read_fd < 0 || is_held_up) continue;
+      if (stream.read_fd < 0 || IsHeldUp(stream, now)) continue;
       polled.push_back({stream.read_fd, POLLIN, 0});
       polled_streams.push_back(&stream);
     }
@@ -194,7 +265,7 @@ class LogPump::Loop {
       return;
     }
     uint64_t count = 0;
-    [[maybe_unused]] ssize_t ignored = read(wake_fd_, &count, sizeof(count));
+    [[maybe_unused]] ssize_t ignored = read(mailbox_->wake_fd(), &count, sizeof(count));
     for (size_t i = 0; i < polled_streams.size(); ++i) {
       if (polled[i + 3].revents != 0) ReadTurn(polled_streams[i]);
     }
@@ -203,6 +274,7 @@ class LogPump::Loop {
   Instant NextWakeup(Instant now) const {
     Instant wakeup = quit_at_;
     for (const Finishing& finishing : finishing_) wakeup = std::min(wakeup, finishing.deadline);
+    if (files_ && files_->HoldsUp(now)) wakeup = std::min(wakeup, files_->HoldsUpUntil());
     for (const Stream& stream : streams_) wakeup = std::min(wakeup, stream.lines.NextWakeup());
     for (const ConsoleSink* sink : {&stderr_sink_, &own_stdout_sink_}) {
       if (sink->HoldsUp(now)) wakeup = std::min(wakeup, sink->HoldsUpUntil());
@@ -211,12 +283,7 @@ class LogPump::Loop {
   }
 
   void RunTasks() {
-    std::vector<std::function<void()>> tasks;
-    {
-      base::MutexLock lock(mutex_);
-      tasks.swap(tasks_);
-    }
-    for (const auto& task : tasks) task();
+    for (const auto& task : mailbox_->TakeAll()) task();
   }
 
   void ReadTurn(Stream* stream) {
@@ -241,7 +308,6 @@ class LogPump::Loop {
       }
     }
     stream->file.Write(bytes);
-    SayFileFailure(stream);
     Instant now = Now();
     Show(stream, [&](std::string* out) { stream->lines.Feed(now, bytes, out); });
   }
@@ -261,13 +327,6 @@ class LogPump::Loop {
     Show(stream, [&](std::string* out) { stream->lines.End(out); });
   }
 
-  void SayFileFailure(Stream* stream) {
-    if (stream->file_failure_is_said || stream->file.failure().empty()) return;
-    stream->file_failure_is_said = true;
-    Say("muster: cannot write " + stream->file.path() + ": " + stream->file.failure() +
-        "; the job goes on without it");
-  }
-
   void FlushSinks() {
     for (ConsoleSink* sink : {&stderr_sink_, &own_stdout_sink_}) {
       sink->Flush(Now());
@@ -276,36 +335,65 @@ class LogPump::Loop {
          {std::pair{&stderr_sink_, "stderr"}, {stdout_sink_, "stdout"}}) {
       if (sink->lost_bytes() == 0 || sink->backlog_size() > 0 || console_loss_is_said_) continue;
       console_loss_is_said_ = true;
-      Say(std::string("muster: ") + std::to_string(sink->lost_bytes()) + " bytes of output to " +
-          name + " are not shown: " + sink->why_lost());
+      // Without a number: more may be lost, and the round's end tells how much it was in all.
+      Say(std::string("muster: some output to ") + name + " is not shown: " + sink->why_lost());
     }
   }
 
   void FinishRounds(Instant now) {
     bool is_shown = stderr_sink_.backlog_size() + stdout_sink_->backlog_size() == 0;
     for (auto it = finishing_.begin(); it != finishing_.end();) {
-      bool is_drained = std::none_of(streams_.begin(), streams_.end(), [&](const Stream& stream) {
-        return stream.round == it->round && stream.read_fd >= 0;
-      });
-      if (!(is_drained && is_shown) && now < it->deadline) {
+      bool is_drained = true;
+      bool is_closed = true;
+      for (const Stream& stream : streams_) {
+        if (stream.round != it->round) continue;
+        is_drained = is_drained && stream.read_fd < 0;
+        is_closed = is_closed && stream.file_loss;
+      }
+      if (!it->is_closing && ((is_drained && is_shown) || now >= it->deadline)) {
+        CloseRound(it->round);
+        it->is_closing = true;
+        it->deadline = now + kCloseMargin;
+        continue;  // without files it is done
+      }
+      if (!it->is_closing || (!is_closed && now < it->deadline)) {
         ++it;
         continue;
       }
-      it->answer->set_value(CloseRound(it->round));
+      it->done(LossesOf(it->round));
       it = finishing_.erase(it);
     }
   }
 
-  std::vector<LostOutput> CloseRound(RoundId round) {
-    std::vector<LostOutput> lost;
+  void CloseRound(RoundId round) {
     for (Stream& stream : streams_) {
       if (stream.round != round) continue;
       ReadTurn(&stream);
       EndStream(&stream);
-      if (stream.file.lost_bytes() > 0) {
-        lost.push_back({stream.file.path(), stream.file.failure(), stream.file.lost_bytes()});
+      if (!stream.file.has_path()) {
+        stream.file_loss.emplace();
+        continue;
       }
-      stream.file.Close();
+      uint64_t number = stream.number;
+      stream.file.Close([this, mailbox = mailbox_, number](const LostOutput& lost) {
+        mailbox->Post([this, number, lost] { NoteClosed(number, lost); });
+      });
+    }
+  }
+
+  // The stream may be gone: nobody waits for it any more then.
+  void NoteClosed(uint64_t number, const LostOutput& lost) {
+    for (Stream& stream : streams_) {
+      if (stream.number == number) stream.file_loss = lost;
+    }
+  }
+
+  std::vector<LostOutput> LossesOf(RoundId round) {
+    std::vector<LostOutput> lost;
+    for (const Stream& stream : streams_) {
+      if (stream.round != round) continue;
+      LostOutput of_file = stream.file_loss ? *stream.file_loss : stream.file.LostSoFar();
+      if (of_file.bytes > 0) lost.push_back(std::move(of_file));
     }
     std::string why = stderr_sink_.why_lost();
     uint64_t bytes = stderr_sink_.lost_bytes();
@@ -314,7 +402,7 @@ class LogPump::Loop {
       if (why.empty()) why = stdout_sink_->why_lost();
     }
     if (bytes > console_loss_told_)
-      lost.push_back({"the console", why, bytes - console_loss_told_});
+      lost.push_back({kConsolePlace, why, bytes - console_loss_told_});
     console_loss_told_ = bytes;
     return lost;
   }
@@ -324,16 +412,17 @@ class LogPump::Loop {
   ConsoleSink own_stdout_sink_;
   // own_stdout_sink_, or stderr_sink_ where both lead to the same place: one order for both.
   ConsoleSink* const stdout_sink_;
+  // Outlives the streams, whose files are closed on it.
+  std::optional<FileThread> files_;
   std::list<Stream> streams_;
+  uint64_t last_number_ = 0;
   std::vector<Finishing> finishing_;
   std::string shown_;
   bool console_loss_is_said_ = false;
   uint64_t console_loss_told_ = 0;
   Instant quit_at_ = Instant::Never();
 
-  const int wake_fd_;
-  base::Mutex mutex_;
-  std::vector<std::function<void()>> tasks_ MUSTER_GUARDED_BY(mutex_);
+  const std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>();
 
   // Last: it uses the others.
   std::thread thread_;
@@ -348,15 +437,18 @@ std::vector<WorkerPipes> LogPump::Open(RoundId round, const std::vector<WorkerOu
   bool is_alone = outputs.size() == 1;
   loop_->Post([loop = loop_.get()] { loop->ForgetEnded(); });
   for (const WorkerOutput& output : outputs) {
-    WorkerPipes& ends = pipes.emplace_back();
-    ends.local_rank = output.local_rank;
-    for (bool is_stderr : {false, true}) {
-      int read_end = -1;
-      if (!MakePipe(&read_end, is_stderr ? &ends.stderr_fd : &ends.stdout_fd)) continue;
-      loop_->Post([=, loop = loop_.get()] {
-        loop->AddStream(round, output, is_stderr, read_end, is_alone);
-      });
-    }
+    int out = -1;
+    int err = -1;
+    WorkerPipes& ends = pipes.emplace_back(MakePipes(output.local_rank, &out, &err));
+    if (ends.error != 0) continue;
+    bool is_taken = loop_->Post([=, loop = loop_.get()] {
+      loop->AddStream(round, output, /*is_stderr=*/false, out, is_alone);
+      loop->AddStream(round, output, /*is_stderr=*/true, err, is_alone);
+    });
+    if (is_taken) continue;
+    for (int fd : {out, err, ends.stdout_fd, ends.stderr_fd}) close(fd);
+    // The thread is over its bound of tasks.
+    ends = WorkerPipes{.local_rank = output.local_rank, .error = EAGAIN};
   }
   return pipes;
 }
@@ -365,22 +457,16 @@ void LogPump::Say(std::string_view line) {
   loop_->Post([loop = loop_.get(), text = std::string(line)] { loop->Say(text); });
 }
 
-std::string LogPump::StderrTail(LocalRank local_rank) {
-  // Shared: the thread may answer after the wait is over.
-  auto answer = std::make_shared<std::promise<std::string>>();
-  std::future<std::string> tail = answer->get_future();
-  loop_->Post([=, loop = loop_.get()] { answer->set_value(loop->Tail(local_rank)); });
-  if (tail.wait_for(kTailPatience) != std::future_status::ready) return {};
-  return tail.get();
+void LogPump::StderrTail(LocalRank local_rank, std::function<void(std::string)> done) {
+  bool is_asked = loop_->Post([=, loop = loop_.get()] { done(loop->Tail(local_rank)); });
+  if (!is_asked) done({});
 }
 
-std::vector<LostOutput> LogPump::Finish(RoundId round, Duration patience) {
-  auto answer = std::make_shared<std::promise<std::vector<LostOutput>>>();
-  std::future<std::vector<LostOutput>> lost = answer->get_future();
+void LogPump::Finish(RoundId round, Duration patience,
+                     std::function<void(std::vector<LostOutput>)> done) {
   Instant deadline = SystemClock().Now() + patience;
-  loop_->Post([=, loop = loop_.get()] { loop->Finish({round, deadline, answer}); });
-  if (lost.wait_for(patience + kAnswerMargin) != std::future_status::ready) return {};
-  return lost.get();
+  bool is_asked = loop_->Post([=, loop = loop_.get()] { loop->Finish({round, deadline, done}); });
+  if (!is_asked) done({});
 }
 
 }  // namespace muster::agent

@@ -1,19 +1,22 @@
 // Takes what the workers write: whole lines with a prefix to the console, every byte to the files.
 // Workers write into pipes that are always drained: a console that is slow or stuck, or a disk that
-// is full, costs output (counted, said once), never a worker's time and never its life. The content
-// is bytes; nothing is decoded. Owned by the agent; thread-safe; one thread of its own.
+// is full or dead, costs output (counted, said once), never a worker's life. The content is bytes;
+// nothing is decoded. Owned by the agent; thread-safe; one thread of its own, and one for files. No
+// call blocks: answers come on the pump's thread and must only enqueue.
 //
 //   pipes = pump.Open(round, outputs);  runner.Spawn(round, ... pipes[i].stdout_fd ...);
-//   on a worker's exit: pump.StderrTail(local_rank);  on the round's end: pump.Finish(round, 1s);
+//   on a worker's exit: pump.StderrTail(local_rank, ...);
+//   on the round's end: pump.Finish(round, 1s, ...);
 #ifndef MUSTER_AGENT_PROCESS_LOG_PUMP_H_
 #define MUSTER_AGENT_PROCESS_LOG_PUMP_H_
 
-#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "agent/process/queued_file.h"
 #include "base/ids.h"
 #include "base/instant.h"
 
@@ -32,21 +35,14 @@ struct WorkerOutput {
   bool show_stderr = true;
 };
 
-// Write ends for WorkerCommand, which owns them from then on. -1 if the process has no descriptor
-// left: the worker then inherits the agent's stream.
+// Write ends for WorkerCommand, which owns them from then on.
 struct WorkerPipes {
   LocalRank local_rank;
   int stdout_fd = -1;
   int stderr_fd = -1;
-};
-
-// Output that didn't reach a place, for the summary.
-struct LostOutput {
-  // A file's path, or "the console".
-  std::string place;
-  // As strerror() says it, or "it takes no more output".
-  std::string reason;
-  uint64_t bytes = 0;
+  // errno where they could not be made (EMFILE): both are -1, and the worker must not be started,
+  // since what it writes would go past prefixes, files and the summary.
+  int error = 0;
 };
 
 class LogPump {
@@ -57,7 +53,8 @@ class LogPump {
     int stderr_fd = 2;
   };
   explicit LogPump(Options options);
-  // Flushes the console for at most a second.
+  // Flushes the console for at most a second, the files for at most kFileEndPatience. Calls that
+  // still wait are answered first.
   ~LogPump();
   LogPump(const LogPump&) = delete;
   LogPump& operator=(const LogPump&) = delete;
@@ -71,14 +68,15 @@ class LogPump {
   void Say(std::string_view line);
 
   // The last lines of a worker's stderr, at most 4 KiB, whole lines where possible. Of the newest
-  // round that has this local rank. What an ended worker wrote before it ended is included (waits
-  // for that at most 200 ms). Stays available until the next Open().
-  std::string StderrTail(LocalRank local_rank);
+  // round that has this local rank. What an ended worker wrote before it ended is included. Stays
+  // available until the next Open().
+  void StderrTail(LocalRank local_rank, std::function<void(std::string)> done);
 
-  // Waits until all that the round's workers wrote is taken and shown. `patience` bounds it: a
-  // left-over process may hold a pipe open, the console may be stuck. The round's pipes and files
-  // are closed then. Returns what was lost in this round, each place once.
-  std::vector<LostOutput> Finish(RoundId round, Duration patience);
+  // Answers once all that the round's workers wrote is taken, shown and written. `patience` bounds
+  // that, give or take half a second: a left-over process may hold a pipe open, the console or the
+  // disk may be stuck. The round's pipes and files are closed then. Tells what was lost in this
+  // round, each place once.
+  void Finish(RoundId round, Duration patience, std::function<void(std::vector<LostOutput>)> done);
 
  private:
   class Loop;

@@ -33,6 +33,9 @@ constexpr Duration kHelloPatience = std::chrono::seconds(5);
 constexpr int kMostConnectionsOfAWorker = 4;
 // Requests of one connection that wait for an answer.
 constexpr size_t kMostPending = 1024;
+// Calls to the rendezvous that wait for an answer, also for connections that are gone: a worker
+// that asks, leaves and comes again must not pile them up. As much as 16 busy connections.
+constexpr size_t kMostCalls = 16 * kMostPending;
 // A longer wait is taken as this; the round ends it anyway.
 constexpr int64_t kLongestWaitMs = int64_t{7} * 24 * 3600 * 1000;
 
@@ -121,6 +124,16 @@ class WorkerService::Loop {
     }
   }
 
+  void Ping(const World& world) {
+    if (!round_ || round_->scope.world != world) return;
+    ++last_ping_;
+    for (Peer& peer : connections_) {
+      // One that doesn't read has enough of them.
+      if (peer.welcome == nullptr || peer.connection.has_unsent()) continue;
+      peer.connection.Send(worker_channel::Ping{.number = last_ping_});
+    }
+  }
+
   void AnswerCommit(const Answer& answer) {
     if (!round_ || round_->scope.world != answer.world) return;
     for (Peer& peer : connections_) {
@@ -155,6 +168,8 @@ class WorkerService::Loop {
     // Set by Hello; points into round_.
     const worker_channel::Welcome* welcome = nullptr;
     std::deque<Pending> pending;
+    // Reported, and not passed on yet: a fast loop reports many steps between two of our turns.
+    std::optional<int64_t> step;
   };
 
   void Run() {
@@ -214,7 +229,22 @@ class WorkerService::Loop {
   }
 
   void Close(uint64_t number) {
-    connections_.remove_if([&](const Peer& p) { return p.number == number; });
+    CloseAll([&](const Peer& p) { return p.number == number; });
+  }
+
+  template <class Which>
+  void CloseAll(Which which) {
+    std::vector<const worker_channel::Welcome*> closed;
+    connections_.remove_if([&](const Peer& p) {
+      if (!which(p)) return false;
+      if (p.welcome != nullptr) closed.push_back(p.welcome);
+      return true;
+    });
+    for (const worker_channel::Welcome* welcome : closed) {
+      bool has_other = std::any_of(connections_.begin(), connections_.end(),
+                                   [&](const Peer& p) { return p.welcome == welcome; });
+      if (!has_other) observer_->OnWorkerLeft(welcome->world, welcome->local_rank);
+    }
   }
 
   void Serve(uint64_t number, short events) {
@@ -229,12 +259,13 @@ class WorkerService::Loop {
         break;
       }
     }
+    PassOnStep(*peer);
     if (!is_open) Close(number);
   }
 
   void DropBroken() {
     Instant now = clock_->Now();
-    connections_.remove_if([&](const Peer& p) {
+    CloseAll([&](const Peer& p) {
       bool is_silent = p.welcome == nullptr && now >= p.connected_at + kHelloPatience;
       return is_silent || p.connection.is_broken();
     });
@@ -244,6 +275,15 @@ class WorkerService::Loop {
   bool Take(Peer& peer, const Message& message) {
     if (const auto* hello = std::get_if<worker_channel::Hello>(&message)) return Let(peer, *hello);
     if (peer.welcome == nullptr) return false;
+    if (std::holds_alternative<worker_channel::Pong>(message)) {
+      observer_->OnWorkerAnswered(peer.welcome->world, peer.welcome->local_rank);
+      return true;
+    }
+    if (const auto* done = std::get_if<worker_channel::StepDone>(&message)) {
+      peer.step = done->step;
+      return true;
+    }
+    PassOnStep(peer);
     if (const auto* set = std::get_if<worker_channel::SetKey>(&message)) return Set(peer, *set);
     if (const auto* get = std::get_if<worker_channel::GetKey>(&message)) return Get(peer, *get);
     if (const auto* shard = std::get_if<worker_channel::ShardDone>(&message)) {
@@ -253,6 +293,12 @@ class WorkerService::Loop {
       return Published(peer, *published);
     }
     return false;  // an agent's message from a worker
+  }
+
+  void PassOnStep(Peer& peer) {
+    if (!peer.step) return;
+    observer_->OnStepReported(round_->scope.world, peer.welcome->local_rank,
+                              *std::exchange(peer.step, std::nullopt));
   }
 
   bool Let(Peer& peer, const worker_channel::Hello& hello) {
@@ -265,6 +311,7 @@ class WorkerService::Loop {
     peer.welcome = &found->second;
     peer.connection.Send(found->second);
     if (abort_) peer.connection.Send(*abort_);
+    observer_->OnHello(round_->scope.world.round, found->second.local_rank);
     return true;
   }
 
@@ -273,7 +320,7 @@ class WorkerService::Loop {
     absl::Status refusal;
     if (abort_) {
       refusal = absl::AbortedError(abort_->reason);
-    } else if (peer.pending.size() >= kMostPending) {
+    } else if (peer.pending.size() >= kMostPending || (!commit && calls_ >= kMostCalls)) {
       refusal = absl::ResourceExhaustedError("too many requests wait for an answer");
     } else {
       peer.pending.push_back({.request = request, .commit = std::move(commit)});
@@ -283,8 +330,9 @@ class WorkerService::Loop {
     return false;
   }
 
-  // Sends the answer if the request still waits for it.
-  void Finish(uint64_t number, worker_channel::Answer answer) {
+  // A call is answered. Passes that on if the request still waits for it.
+  void Finish(uint64_t number, const worker_channel::Answer& answer) {
+    --calls_;
     Peer* peer = Find(number);
     if (peer == nullptr) return;
     auto found = std::find_if(peer->pending.begin(), peer->pending.end(), [&](const Pending& p) {
@@ -297,6 +345,7 @@ class WorkerService::Loop {
 
   bool Set(Peer& peer, const worker_channel::SetKey& set) {
     if (!Admit(peer, set.request, std::nullopt)) return true;
+    ++calls_;
     // Shared: the answer may come when the service is gone; the task then never runs.
     client_->SetKey(round_->scope, set.key, set.value,
                     [this, inbox = inbox_, number = peer.number,
@@ -310,6 +359,7 @@ class WorkerService::Loop {
 
   bool Get(Peer& peer, const worker_channel::GetKey& get) {
     if (!Admit(peer, get.request, std::nullopt)) return true;
+    ++calls_;
     int64_t wait_ms = std::clamp<int64_t>(get.wait_ms, 0, kLongestWaitMs);
     client_->GetKey(
         round_->scope, get.key, std::chrono::milliseconds(wait_ms),
@@ -357,6 +407,9 @@ class WorkerService::Loop {
   std::optional<worker_channel::Abort> abort_;
   std::list<Peer> connections_;
   uint64_t last_number_ = 0;
+  uint64_t last_ping_ = 0;
+  // That the rendezvous hasn't answered.
+  size_t calls_ = 0;
 
   // Last: it uses all of the above.
   std::thread thread_;
@@ -396,6 +449,10 @@ void WorkerService::OpenRound(Round round) {
 void WorkerService::Abort(const World& world, Rank culprit, const std::string& reason) {
   loop_->Post(
       [loop = loop_.get(), world, culprit, reason] { loop->Abort(world, culprit, reason); });
+}
+
+void WorkerService::Ping(const World& world) {
+  loop_->Post([loop = loop_.get(), world] { loop->Ping(world); });
 }
 
 void WorkerService::AnswerCommit(const Answer& answer) {

@@ -1,6 +1,6 @@
 // The agent's side of the channel to the workers on its node: lets in the workers of the current
-// round, relays their key-value requests to the rendezvous, passes on what they report about
-// checkpoints, and tells them when the round is over. A malformed frame, a stranger or a stuck
+// round, relays their key-value requests to the rendezvous, passes on what they report about steps
+// and checkpoints, and tells them when the round is over. A malformed frame, a stranger or a stuck
 // reader costs that connection and nothing else. Owned by the agent; thread-safe; one thread of its
 // own, on which the observer is called (it must only enqueue).
 //
@@ -9,6 +9,7 @@
 #ifndef MUSTER_AGENT_SERVER_WORKER_SERVICE_H_
 #define MUSTER_AGENT_SERVER_WORKER_SERVICE_H_
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -28,6 +29,13 @@ class WorkerServiceObserver {
   virtual ~WorkerServiceObserver() = default;
   virtual void OnShardReported(ShardReport report) = 0;
   virtual void OnCommitPublished(CommitDone done) = 0;
+  // A worker answered a ping; its last connection of this round was closed.
+  virtual void OnWorkerAnswered(const World& world, LocalRank local_rank) = 0;
+  virtual void OnWorkerLeft(const World& world, LocalRank local_rank) = 0;
+  // A worker completed `step`. Of several that came together only the last is told.
+  virtual void OnStepReported(const World& world, LocalRank local_rank, int64_t step) = 0;
+  // A worker of the round has opened a connection; it may open several.
+  virtual void OnHello(RoundId round, LocalRank local_rank) = 0;
 };
 
 class WorkerService {
@@ -63,6 +71,8 @@ class WorkerService {
   // Tells every worker of the round, also one that comes later, that it is over; requests that wait
   // are answered kAborted. Nothing happens for another world than the current one.
   void Abort(const World& world, Rank culprit, const std::string& reason);
+  // Asks every worker of the round for a sign of life.
+  void Ping(const World& world);
   // Answers the oldest ShardDone or CommitPublished of that rank for that commit.
   void AnswerCommit(const Answer& answer);
 

@@ -9,8 +9,10 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -104,11 +106,61 @@ class Observer : public WorkerServiceObserver {
     commits_.push_back(std::move(done));
     changed_.notify_all();
   }
+  void OnStepReported(const World& world, LocalRank local_rank, int64_t step) override {
+    std::unique_lock lock(mutex_);
+    EXPECT_EQ(world.round, RoundId(1));
+    steps_[local_rank] = step;
+    changed_.notify_all();
+  }
+  void OnWorkerAnswered(const World& world, LocalRank local_rank) override {
+    std::unique_lock lock(mutex_);
+    EXPECT_EQ(world.round, RoundId(1));
+    ++answers_[local_rank];
+    changed_.notify_all();
+  }
+  void OnWorkerLeft(const World& world, LocalRank local_rank) override {
+    std::unique_lock lock(mutex_);
+    EXPECT_EQ(world.round, RoundId(1));
+    left_.insert(local_rank);
+    changed_.notify_all();
+  }
+  bool HasAnswers(LocalRank local_rank, int count) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::milliseconds(kPatienceMs),
+                             [&] { return answers_[local_rank] >= count; });
+  }
+  bool HasLeft(LocalRank local_rank) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::milliseconds(kPatienceMs),
+                             [&] { return left_.contains(local_rank); });
+  }
+  bool HasLeftAlready(LocalRank local_rank) {
+    std::unique_lock lock(mutex_);
+    return left_.contains(local_rank);
+  }
+  // Waits until that worker's step is known.
+  bool HasStep(LocalRank local_rank, int64_t step) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::milliseconds(kPatienceMs), [&] {
+      return steps_.count(local_rank) && steps_[local_rank] == step;
+    });
+  }
   std::vector<ShardReport> Shards(size_t count) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, std::chrono::milliseconds(kPatienceMs),
                       [&] { return shards_.size() >= count; });
     return shards_;
+  }
+  void OnHello(RoundId round, LocalRank local_rank) override {
+    std::unique_lock lock(mutex_);
+    hellos_.emplace_back(round, local_rank);
+    changed_.notify_all();
+  }
+  std::vector<std::pair<RoundId, LocalRank>> Hellos(size_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::milliseconds(kPatienceMs),
+                      [&] { return hellos_.size() >= count; });
+    return hellos_;
   }
   std::vector<CommitDone> Commits(size_t count) {
     std::unique_lock lock(mutex_);
@@ -120,8 +172,12 @@ class Observer : public WorkerServiceObserver {
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
+  std::map<LocalRank, int64_t> steps_;
+  std::map<LocalRank, int> answers_;
+  std::set<LocalRank> left_;
   std::vector<ShardReport> shards_;
   std::vector<CommitDone> commits_;
+  std::vector<std::pair<RoundId, LocalRank>> hellos_;
 };
 
 class NoSession : public rendezvous::SessionObserver {
@@ -155,6 +211,7 @@ class WorkerServiceTest : public testing::Test {
       welcome.world = WorldOf(round);
       welcome.key.bytes.fill(7);
       welcome.rank = Rank(i);
+      welcome.local_rank = LocalRank(i);
       welcome.world_size = 2;
       welcome.address = "127.0.0.1";
       opened.welcomes["w/" + std::to_string(round) + "/" + std::to_string(i)] = welcome;
@@ -186,6 +243,18 @@ TEST_F(WorkerServiceTest, TellsAWorkerItsPlaceAndTheRoundsKey) {
   auto client = Connect();
   client->Send(worker_channel::Hello{.worker_id = "w/1/1", .pid = 1, .sdk_version = "1"});
   EXPECT_EQ(client->Get<worker_channel::Welcome>(), RoundOf(1).welcomes["w/1/1"]);
+}
+
+TEST_F(WorkerServiceTest, SaysWhichWorkersUseTheSdk) {
+  RawClient stranger(service_->socket_name());
+  stranger.Send(worker_channel::Hello{.worker_id = "w/1/7", .sdk_version = ""});
+  EXPECT_FALSE(stranger.Next());
+  RawClient worker(service_->socket_name());
+  worker.Send(worker_channel::Hello{.worker_id = "w/1/1", .sdk_version = ""});
+  ASSERT_TRUE(worker.Next());
+  auto hellos = observer_.Hellos(1);
+  ASSERT_EQ(hellos.size(), 1u);
+  EXPECT_EQ(hellos[0], std::pair(RoundId(1), LocalRank(1)));
 }
 
 TEST_F(WorkerServiceTest, StrangersAndOlderRoundsAreClosed) {
@@ -285,11 +354,75 @@ TEST_F(WorkerServiceTest, AShardIsReportedAndAnsweredWhenTheAgentSays) {
   EXPECT_EQ(answer.message, "stale");
 }
 
+TEST_F(WorkerServiceTest, PassesOnTheLastOfTheStepsThatAWorkerReports) {
+  auto one = Worker(1);
+  std::string frames;
+  for (int64_t step = 0; step < 1000; ++step) {
+    frames += worker_channel::Encode(worker_channel::StepDone{step});
+  }
+  one->SendBytes(frames);
+  EXPECT_TRUE(observer_.HasStep(LocalRank(1), 999));
+  // In order with what is asked after it.
+  Commit commit{.step = 1000, .directory = "/c/1000"};
+  one->SendBytes(worker_channel::Encode(worker_channel::StepDone{1000}) +
+                 worker_channel::Encode(worker_channel::ShardDone{3, 1, commit}));
+  EXPECT_EQ(observer_.Shards(1).size(), 1u);
+  EXPECT_TRUE(observer_.HasStep(LocalRank(1), 1000));
+}
+
+TEST_F(WorkerServiceTest, WorkersArePingedAndTheirAnswersToldOn) {
+  auto zero = Worker(0);
+  auto one = Worker(1);
+  service_->Ping(WorldOf(2));  // of another world
+  service_->Ping(WorldOf(1));
+  auto ping = zero->Get<worker_channel::Ping>();
+  EXPECT_EQ(one->Get<worker_channel::Ping>().number, ping.number);
+  zero->Send(worker_channel::Pong{ping.number});
+  EXPECT_TRUE(observer_.HasAnswers(LocalRank(0), 1));
+  service_->Ping(WorldOf(1));
+  EXPECT_NE(zero->Get<worker_channel::Ping>().number, ping.number);
+}
+
+TEST_F(WorkerServiceTest, AWorkerHasLeftWhenItsLastConnectionIsClosed) {
+  auto first = Worker(1);
+  auto second = Worker(1);
+  first.reset();
+  second->Send(worker_channel::SetKey{.request = 1, .key = "k", .value = "v"});
+  EXPECT_EQ(second->Get<worker_channel::Answer>().code, 0);
+  EXPECT_FALSE(observer_.HasLeftAlready(LocalRank(1)));
+  second.reset();
+  EXPECT_TRUE(observer_.HasLeft(LocalRank(1)));
+}
+
 TEST_F(WorkerServiceTest, OnlyRankZeroPublishes) {
   auto client = Worker(1);
   client->Send(
       worker_channel::CommitPublished{.request = 4, .commit = {.step = 1, .directory = "/c"}});
   EXPECT_EQ(client->Get<worker_channel::Answer>().code, Code(absl::StatusCode::kInvalidArgument));
+}
+
+TEST_F(WorkerServiceTest, AWorkerThatAsksAndLeavesPilesUpNoMoreThanABoundedNumberOfCalls) {
+  constexpr uint64_t kAtOnce = 1000;
+  bool is_refused = false;
+  for (int connections = 0; connections < 20 && !is_refused; ++connections) {
+    auto client = Worker(connections % 2);
+    std::string frames;
+    for (uint64_t i = 0; i < kAtOnce; ++i) {
+      frames += worker_channel::Encode(
+          worker_channel::GetKey{.request = i, .key = "none", .wait_ms = 60'000});
+    }
+    client->SendBytes(frames + worker_channel::Encode(worker_channel::SetKey{kAtOnce, "k", "v"}));
+    // Waits aren't answered, what comes after them is.
+    is_refused =
+        client->Get<worker_channel::Answer>().code == Code(absl::StatusCode::kResourceExhausted);
+    EXPECT_EQ(is_refused, connections == 16) << connections;
+  }
+  EXPECT_TRUE(is_refused);
+  rendezvous_.EndWaits(absl::DeadlineExceededError("not there"));
+  // Answered, they make room again, though nobody waits for them any more.
+  auto client = Worker(0);
+  client->Send(worker_channel::SetKey{.request = 1, .key = "k", .value = "v"});
+  EXPECT_EQ(client->Get<worker_channel::Answer>().code, 0);
 }
 
 TEST_F(WorkerServiceTest, TooManyWaitingRequestsAreRefused) {

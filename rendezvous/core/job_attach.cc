@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "rendezvous/core/attach_check.h"
+#include "rendezvous/core/facts_check.h"
 #include "rendezvous/core/job_rules.h"
 
 namespace muster::rendezvous {
@@ -51,6 +52,7 @@ void JobMachine::Rules::AttachNewcomer(SessionId session, const Attach& attach) 
   SendTo(member, Attached{options_.lease, options_.reconnect_timeout});
   Note("node " + attach.node_name + " joined; " + std::to_string(sessions_.size()) + " of " +
        NodeRange(terms_->min_nodes, terms_->max_nodes) + " attached");
+  CompareFacts(member);
   if (round_ && round_->is_recovered && attach.highest_round == round_->world.round) {
     member.lost_recovered_round = true;
     ++places_vacated_;
@@ -69,6 +71,7 @@ void JobMachine::Rules::Reattach(Member& member, SessionId session, const Attach
   }
   member.attach = attach;
   member.attach.running.reset();
+  member.attached_at = input_.now;
   Bind(member, session);
   SendTo(member, Attached{options_.lease, options_.reconnect_timeout});
   if (!claimants_.empty()) RefuseClaimants(member);
@@ -95,6 +98,7 @@ void JobMachine::Rules::ResumeSlot(Member& member, const RunningWorld& running) 
   Slot& slot = round_->slots[*member.slot];
   ledger_.LearnCharged(running.restarts_charged);
   LearnCommit(running.last_commit, running.world.round);
+  if (running.worker_succeeded || running.succeeded) round_->has_success = true;
   if (round_->stop) {
     // Even if it said StopDone before: what it says now is the truth.
     if (slot.state == SlotState::kStopped) round_->Set(slot, SlotState::kRunning);
@@ -170,15 +174,30 @@ Member& JobMachine::Rules::AddMember(SessionId session, const Attach& attach) {
   member.id = id;
   member.attach = attach;
   member.attach.running.reset();
+  member.attached_at = input_.now;
   incarnations_[attach.incarnation] = &member;
-  if (attach.terms.is_static && attach.node_rank) holders_[*attach.node_rank] = &member;
+  if (attach.node_rank) holders_[*attach.node_rank] = &member;
   Bind(member, session);
-  SetAside(member, ledger_.IsSetAside(attach.node_name));
+  if (auto until = losses_.SetAsideUntil(attach.node_name, input_.now)) SetAside(member, *until);
   return member;
 }
 
+void JobMachine::Rules::CompareFacts(const Member& newcomer) {
+  const Member& first = members_.begin()->second;
+  const std::string& name = newcomer.attach.node_name;
+  if (&first == &newcomer || known_to_differ_.contains(name)) return;
+  const std::string text =
+      DifferencesOf({first.attach.node_name, first.attach.facts, first.attached_at},
+                    {name, newcomer.attach.facts, newcomer.attached_at});
+  if (text.empty()) return;
+  SendTo(newcomer, Notice{text});
+  if (known_to_differ_.size() >= kMaxKnownToDiffer) return;
+  known_to_differ_.insert(name);
+  Note(text);
+}
+
 void JobMachine::Rules::Bind(Member& member, SessionId session) {
-  if (!member.session && member.is_set_aside) ++set_aside_attached_;
+  if (!member.session && member.set_aside_until) ++set_aside_attached_;
   member.session = session;
   member.last_message = input_.now;
   sessions_[session] = &member;
@@ -188,7 +207,7 @@ void JobMachine::Rules::Bind(Member& member, SessionId session) {
 
 void JobMachine::Rules::Unbind(Member& member) {
   if (!member.session) return;
-  if (member.is_set_aside) --set_aside_attached_;
+  if (member.set_aside_until) --set_aside_attached_;
   sessions_.erase(*member.session);
   member.session.reset();
   leases_.Drop(member.id);
@@ -216,7 +235,7 @@ Member* JobMachine::Rules::FindIncarnation(const Incarnation& incarnation) {
 }
 
 Member* JobMachine::Rules::HolderOf(const Attach& attach) {
-  if (!attach.terms.is_static || !attach.node_rank) return nullptr;
+  if (!attach.node_rank) return nullptr;
   auto holder = holders_.find(*attach.node_rank);
   return holder == holders_.end() ? nullptr : holder->second;
 }
@@ -232,7 +251,8 @@ void JobMachine::Rules::RefuseClaimants(const Member& holder) {
     Refuse(session, RefusalCode::kDisagrees,
            "job " + run_id_ + ": nodes " + holder.attach.node_name + " and " + claim.node_name +
                " both have --node-rank=" + std::to_string(*claim.node_rank) +
-               "; give each node its own, from 0 to " + std::to_string(terms_->max_nodes - 1));
+               "; give each node its own" +
+               (terms_->is_static ? ", from 0 to " + std::to_string(terms_->max_nodes - 1) : ""));
   }
 }
 

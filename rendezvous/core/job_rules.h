@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "rendezvous/core/job_machine.h"
 #include "rendezvous/core/lease_table.h"
 #include "rendezvous/core/member.h"
+#include "rendezvous/core/node_losses.h"
 #include "rendezvous/core/restart_ledger.h"
 #include "rendezvous/core/round.h"
 #include "rendezvous/core/round_policy.h"
@@ -28,6 +30,8 @@ inline constexpr int kExitTimedOut = 69;
 inline constexpr int kExitRunAgain = 75;
 // Those who wait are told of a change at most this often, so that N arrivals cost O(N) notices.
 inline constexpr Duration kNoticeInterval = std::chrono::seconds(1);
+// Differences of so many nodes are recorded; all others are told to the node alone.
+inline constexpr size_t kMaxKnownToDiffer = 64;
 
 class JobMachine::Rules {
  public:
@@ -56,7 +60,7 @@ class JobMachine::Rules {
   void Handle(Member& member, const ShardReport& message);
   void Handle(Member& member, const CommitDone& message);
   void Handle(Member& member, const Leave& message);
-  void Handle(Member& /*member*/, const WorkerSucceeded& /*message*/) {}
+  void Handle(Member& member, const WorkerSucceeded& message);
   void Handle(Member& /*member*/, const LeaveRequest& /*message*/) {}
   void Handle(Member& /*member*/, const CheckpointStep& /*message*/) {}
   void Handle(Member& /*member*/, const CheckpointStepKnown& /*message*/) {}
@@ -83,6 +87,8 @@ class JobMachine::Rules {
   // Refuses a member and takes it out of the job, as lost.
   void Supersede(Member& member, const std::string& why);
   Member& AddMember(SessionId session, const Attach& attach);
+  // Says, once for each node, where it differs from the first one that is here.
+  void CompareFacts(const Member& newcomer);
   void Bind(Member& member, SessionId session);
   void Unbind(Member& member);
   void RemoveMember(Member& member);
@@ -113,7 +119,12 @@ class JobMachine::Rules {
   void FormRound();
   void FillRound(const std::vector<Member*>& participants, int world_size);
   StartRound PlaceOf(const Slot& slot) const;
-  void SetAside(Member& member, bool is_set_aside);
+  void SetAside(Member& member, Instant until);
+  void EndSetAside(Member& member);
+  // Ends what is over by now, and says so.
+  void EndSetAsides();
+  // Takes back as many nodes that are set aside as MIN needs, if it can be reached with them.
+  void TakeLastResort();
   void Lose(const std::vector<Member*>& members, const std::string& why);
   // The part of Lose() that concerns the round. True if the round has to stop for it.
   bool LoseSlot(Member& member);
@@ -129,6 +140,7 @@ class JobMachine::Rules {
   void FinishStop();
   // Charges the failures of the round that just stopped. False if that ended the job.
   bool ChargeFailures(const Round& round);
+  RestartLedger::RoundEnd EndOf(const Round& round) const;
   void NoteSuccess(Member& member, Slot& slot);
   void MaybeSucceed();
   void FailBelowMin(int exit_code, const std::string& cause);
@@ -143,6 +155,9 @@ class JobMachine::Rules {
   const std::string run_id_;
   const JobOptions options_;
   const Instant quiet_until_;
+  // Who ran a world before this rendezvous and hasn't said so by then is out of contact, and has
+  // killed its workers as one whose lease is over does: nothing was refused to it since the start.
+  const Instant unheard_are_lost_at_;
 
   JobState state_ = JobState::kGathering;
   // Of the step under way.
@@ -157,13 +172,15 @@ class JobMachine::Rules {
   std::map<MemberId, Member> members_;
   std::unordered_map<Incarnation, Member*> incarnations_;
   std::unordered_map<SessionId, Member*> sessions_;
-  // Static layout: who has which node rank.
+  // Who has which --node-rank.
   std::unordered_map<int, Member*> holders_;
-  // Nodes of a static job that ask for a rank whose holder is still attached. They wait until the
+  // Nodes that ask for a --node-rank whose holder is still attached. They wait until the
   // holder shows a sign of life (then they are refused) or is gone (then they are sent away to
   // attach again, and the first takes the place): at most one lease.
   std::map<SessionId, Attach> claimants_;
   uint64_t arrivals_ = 0;
+  // Nodes whose differences from others have been said.
+  std::set<std::string> known_to_differ_;
   int set_aside_attached_ = 0;
   // Of agents that are attached, and of those whose stream ended.
   LeaseTable leases_;
@@ -191,6 +208,9 @@ class JobMachine::Rules {
   Instant notice_due_ = Instant::Never();
 
   RestartLedger ledger_;
+  NodeLosses losses_;
+  // When the first of those that are set aside may take part again.
+  Instant set_aside_ends_ = Instant::Never();
   std::optional<Commit> last_commit_;
   // The round that committed it, or the latest that was seen by the agent that told of it.
   RoundId last_commit_round_;

@@ -25,6 +25,8 @@ struct Member {
   // None while its stream is broken and it may still come back.
   std::optional<SessionId> session;
   Instant last_message;
+  // When `attach` came.
+  Instant attached_at;
   // Index among the slots of the current round; none for spares and those who wait.
   std::optional<size_t> slot;
   // Group rank in the last round it took part in: survivors keep their order.
@@ -32,10 +34,8 @@ struct Member {
   // It came without workers though it has seen the round that is being recovered: its place in that
   // round is empty.
   bool lost_recovered_round = false;
-  // Lost too often (--max-node-failures): takes no part until the next commit.
-  bool is_set_aside = false;
-  // The last round began without it, for want of a place.
-  bool is_spare = false;
+  // Lost too often (--max-node-failures): takes no part until then, unless it is needed.
+  std::optional<Instant> set_aside_until;
   // The last Notice it was sent, so that none is repeated.
   std::string told;
 };

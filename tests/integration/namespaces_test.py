@@ -1,81 +1,20 @@
 #!/usr/bin/python3
-"""Two nodes with addresses and host names of their own, in network and mount namespaces.
-
-Skipped, with the reason, where namespaces can't be made. All that is made goes with its processes.
-"""
+"""Where two nodes with addresses and host names of their own find each other."""
 import os
-import signal
-import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import net_kit
 import process_kit
 
-IP = "/sbin/ip"
 SHOW = "echo $RANK of $WORLD_SIZE, master $MASTER_ADDR"
 
 
-def call(*argv, **options):
-    subprocess.run(argv, check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                   timeout=process_kit.DEADLINE, **options)
-
-
-def why_not():
-    if not os.path.exists(IP):
-        return "there is no " + IP
-    result = subprocess.run(["unshare", "-n", "-m", "-u", IP, "link", "add", "probe0", "type",
-                             "veth", "peer", "name", "probe1"], stdout=subprocess.PIPE,
-                            stderr=subprocess.STDOUT, check=False)
-    return result.stdout.decode().strip() if result.returncode else ""
-
-
-REASON = why_not()
-
-
-class Node:
-    """A process that holds the namespaces of one node."""
-
-    def __init__(self, case, name, address, hosts):
-        path = case.write("hosts." + name, "127.0.0.1 localhost\n" + hosts)
-        setup = ("mount --bind %s /etc/hosts && hostname %s && %s link set lo up && echo ready && "
-                 "exec sleep 600" % (path, name, IP))
-        self.case = case
-        self.address = address
-        self.holder = process_kit.Process(case, ["unshare", "-n", "-m", "-u", "sh", "-c", setup])
-        self.holder.wait_for_output("ready")
-
-    def enter(self, *argv):
-        return ["nsenter", "-t", str(self.holder.pid), "-n", "-m", "-u", *argv]
-
-    def plug_in(self, link):
-        call(*self.enter(IP, "address", "add", self.address + "/24", "dev", link))
-        call(*self.enter(IP, "link", "set", link, "up"))
-
-    def run(self, *words):
-        return process_kit.Process(self.case, self.enter(process_kit.MUSTER, "run", *words))
-
-
-class TwoHosts(process_kit.Case):
-    def setUp(self):
-        if REASON:
-            self.skipTest("namespaces can't be made here: " + REASON)
-        super().setUp()
-
-    def tearDown(self):
-        for node in getattr(self, "nodes", []):
-            node.holder.signal(signal.SIGKILL)
-        super().tearDown()
-
+class TwoHosts(net_kit.Case):
     def connect(self, hosts_of_a, hosts_of_b):
-        a = Node(self, "node-a", "10.77.0.1", hosts_of_a)
-        b = Node(self, "node-b", "10.77.0.2", hosts_of_b)
-        self.nodes = [a, b]
         # Interfaces have different names on the two.
-        call(*a.enter(IP, "link", "add", "ethA", "type", "veth", "peer", "name", "ethB", "netns",
-                      str(b.holder.pid)))
-        a.plug_in("ethA")
-        b.plug_in("ethB")
-        return a, b
+        return self.network(2, names=["node-a", "node-b"], links=["ethA", "ethB"],
+                            hosts=[hosts_of_a, hosts_of_b].__getitem__).nodes
 
     def check(self, processes, masters):
         for process in processes:

@@ -26,20 +26,26 @@ def row(case, unit, samples, budget=None, better="lower"):
     return out
 
 
+def figure(value, otherwise="-"):
+    return otherwise if value is None else "%.4f" % value
+
+
 def show(name, rows):
-    """Prints the table and keeps the results."""
-    peers = sorted({p for r in rows for p in r["peers"]})
+    """Prints the table and keeps the results.
+
+    A row's "notes", if it has them, say why a peer has no figure.
+    """
+    peers = sorted({p for r in rows for p in [*r["peers"], *r.get("notes", {})]})
     head = ["case", "unit", "muster", "limit", "muster/limit", "budget"] + \
         [x for p in peers for x in (p, p + "/muster")]
     lines = [head]
     for r in rows:
-        line = [r["case"], r["unit"], "%.4f" % r["muster"],
-                "%.4f" % r["limit"] if r["limit"] else "-",
-                "%.2f" % (r["muster"] / r["limit"]) if r["limit"] else "-",
-                "%.4f" % r["budget"] if r["budget"] else "-"]
+        line = [r["case"], r["unit"], figure(r["muster"]), figure(r["limit"]),
+                "%.2f" % (r["muster"] / r["limit"]) if r["limit"] else "-", figure(r["budget"])]
         for p in peers:
             value = r["peers"].get(p)
-            line += ["%.4f" % value, "%.1f" % (value / r["muster"])] if value else ["-", "-"]
+            ratio = "%.1f" % (value / r["muster"]) if value and r["muster"] else "-"
+            line += [figure(value, r.get("notes", {}).get(p, "-")), ratio]
         lines.append(line)
     widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
     facts = machine()
