@@ -136,9 +136,7 @@ class Interrupts(cluster_kit.Cluster):
 
     def test_bl03_somebody_who_never_answers(self):
         with socket.create_server(("127.0.0.1", self.port)):
-            for words in ([], ["--rdzv-conf=is_host=0"]):
-                node = self.node(1, *words, "--no-python", "true")
-                self.check(node, signal.SIGINT, "doesn't answer")
+            self.check(self.node(1, "--no-python", "true"), signal.SIGINT, "doesn't answer")
 
 
 class Resolver(process_kit.Case):
