@@ -138,22 +138,26 @@ void AgentLoop::OnWorkerStarted(RoundId round, LocalRank local_rank, int64_t pid
 void AgentLoop::OnWorkerFailedToStart(RoundId round, LocalRank local_rank, int error) {
   tasks_->Post([this, round, local_rank, error] {
     if (round != place_.world.round) return;
-    WorkerEnded ended{
-        .round = round, .local_rank = local_rank, .failure = FailureToStart(local_rank, error)};
+    WorkerEnded ended{.round = round,
+                      .local_rank = local_rank,
+                      .failure = FailureToStart(local_rank, error),
+                      .at = clock_.Now()};
     LookUpFlaw(std::move(ended), error);
   });
 }
 
-void AgentLoop::OnWorkerExited(RoundId round, LocalRank local_rank, int64_t pid, WorkerExit exit) {
-  tasks_->Post([this, round, local_rank, pid, exit] {
+void AgentLoop::OnWorkerExited(RoundId round, LocalRank local_rank, int64_t pid, WorkerExit exit,
+                               Instant at) {
+  tasks_->Post([this, round, local_rank, pid, exit, at] {
     if (round != place_.world.round) return;
     WorkerFailure failure = FailureOf(local_rank, pid, exit);
     KillEvidence kill = memory_.Explain(local_rank, pid, exit);
     failure.out_of_memory = kill.out_of_memory;
     failure.evidence = std::move(kill.text);
-    if (!exit.Succeeded()) return LookUpWhy(round, failure);
-    ordered_.Add(WorkerEnded{.round = round, .local_rank = local_rank, .failure = failure}, 0,
-                 clock_.Now());
+    WorkerEnded ended{
+        .round = round, .local_rank = local_rank, .failure = std::move(failure), .at = at};
+    if (!exit.Succeeded()) return LookUpWhy(std::move(ended));
+    ordered_.Add(std::move(ended), 0, clock_.Now());
   });
 }
 

@@ -67,7 +67,8 @@ class AgentLoop : public rendezvous::SessionObserver,
   void OnDisconnected(uint64_t connection, absl::Status why) override;
   void OnWorkerStarted(RoundId round, LocalRank local_rank, int64_t pid) override;
   void OnWorkerFailedToStart(RoundId round, LocalRank local_rank, int error) override;
-  void OnWorkerExited(RoundId round, LocalRank local_rank, int64_t pid, WorkerExit exit) override;
+  void OnWorkerExited(RoundId round, LocalRank local_rank, int64_t pid, WorkerExit exit,
+                      Instant at) override;
   void OnGroupGone(RoundId round, std::vector<int64_t> unkillable) override;
   void OnGuardianLost(std::string why) override;
   void OnShardReported(ShardReport report) override;
@@ -103,7 +104,7 @@ class AgentLoop : public rendezvous::SessionObserver,
   WorkerFailure FailureOf(LocalRank local_rank, int64_t pid, WorkerExit exit);
   WorkerFailure FailureToStart(LocalRank local_rank, int error);
   bool RefuseWithoutPipes(const std::vector<WorkerPipes>& pipes);
-  void LookUpWhy(RoundId round, const WorkerFailure& failure);
+  void LookUpWhy(WorkerEnded ended);
   void TakeHungLook(uint64_t number, const HungLook& look);
   void KeepStacks(uint64_t number, const std::string& stacks);
   void LookUpCore(uint64_t number, const WorkerFailure& failure);

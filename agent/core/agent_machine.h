@@ -62,11 +62,13 @@ struct WorkerSaidHello {
 };
 
 // A worker ended, or never started (failure.failed_to_start). The shell has filled in all that
-// `failure` can hold when the exit isn't a success; its `age` counts from this event.
+// `failure` can hold when the exit isn't a success, but its `age`.
 struct WorkerEnded {
   RoundId round;
   LocalRank local_rank;
   WorkerFailure failure;
+  // When it ended; the event comes later, with what was found out meanwhile. Absent: now.
+  std::optional<Instant> at = std::nullopt;
 };
 
 // No process of the round is left on this node (or `unkillable` of them were given up on).
