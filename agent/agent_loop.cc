@@ -14,6 +14,7 @@
 #include "agent/error_file.h"
 #include "agent/free_port.h"
 #include "agent/output_prefix.h"
+#include "agent/private_folder.h"
 #include "agent/process/program_file.h"
 #include "base/entropy.h"
 
@@ -243,6 +244,11 @@ void AgentLoop::Perform(const SpawnGroup& spawn) {
     });
   };
   if (!parts_.layout->has_folder() || !files_.Offer(0, std::move(make_folders))) ReleaseSpawn();
+  std::string private_folder = parts_.layout->private_folder();
+  if (private_folder.empty() || std::exchange(has_tidied_, true)) return;
+  files_.Offer(0, [parent = private_folder.substr(0, private_folder.rfind('/'))] {
+    RemoveAbandonedFolders(parent);
+  });
 }
 
 void AgentLoop::ReleaseSpawn() {
