@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <csignal>
 #include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "agent/core/signal_name.h"
 #include "base/env.h"
 #include "launcher/flag_value.h"
 #include "launcher/nearest_name.h"
@@ -26,7 +28,10 @@ constexpr FlagSpec kFlags[] = {
     {"standalone", "", kNodes, "One node; nothing to set up, and no other job is in the way"},
     {"nnodes", "N|MIN:MAX", kNodes, "Nodes of the job (default 1:1)"},
     {"nproc-per-node", "N|cpu|gpu|auto", kNodes, "Workers on this node (default 1)"},
-    {"node-rank", "N", kNodes, "This node's place, 0 hosts the rendezvous (static layout)"},
+    {"node-rank", "N", kNodes,
+     "This node's place among the nodes; in the static layout 0 hosts the rendezvous"},
+    {"topology-key", "KEY", kNodes,
+     "Where this node is, as rack2-node7: new nodes are ranked by it, as people count"},
     {"role", "NAME", kNodes, "ROLE_NAME of the workers and the prefix of their output"},
     {"master-addr", "HOST", kMeet, "Address of node rank 0 (static layout; default 127.0.0.1)"},
     {"master-port", "PORT", kMeet, "Port of the rendezvous (static layout; default 29500)"},
@@ -39,9 +44,23 @@ constexpr FlagSpec kFlags[] = {
     {"local-addr", "HOST", kMeet, "Address at which other nodes reach this one"},
     {"module", "", kProgram, "The program is a Python module: python3 -u -m MODULE", 'm'},
     {"no-python", "", kProgram, "The program is run directly, not by Python"},
+    {"allow-other-programs", "", kProgram,
+     "Nodes may run other programs or arguments than the first one"},
     {"start-method", "NAME", kProgram, "Accepted for torchrun's sake; without effect"},
     {"max-restarts", "N", kFaults,
      "Worker failures after which all workers start again (default 0)"},
+    {"max-restarts-per-hour", "N", kFaults,
+     "So many of them within any hour, then the job ends (default 0: no such limit)"},
+    {"min-uptime", "SECONDS", kFaults, "A program that lived this long can run at all (default 1)"},
+    {"max-early-failures", "N", kFaults,
+     "Rounds in a row, from the first, that may fail before --min-uptime; then the job ends "
+     "(default 10; 0: any number)"},
+    {"max-stuck-restarts", "N", kFaults,
+     "Restarts in a row that may fail at the same step, as the SDK reports it; then the job ends "
+     "(default 3; 0: any number)"},
+    {"max-node-failures", "N", kFaults,
+     "After N losses of a node without a checkpoint or a minute of uptime between them the others "
+     "go on without it, if they are enough (default 0: never)"},
     {"shutdown-timeout", "SECONDS", kFaults, "From SIGTERM to SIGKILL (default 30)"},
     {"lost-peer-grace", "SECONDS", kFaults,
      "From SIGTERM to SIGKILL after another node was lost (default 0: SIGKILL at once)"},
@@ -51,12 +70,22 @@ constexpr FlagSpec kFlags[] = {
      "Workers without contact to the rendezvous: until the lease ends, and beyond it while nobody "
      "listens there or if all use the SDK (auto, default); until the reconnect timeout whatever "
      "happens, even beside a newer world (go-on); until the lease ends (stop)"},
+    {"hang-timeout", "SECONDS", kFaults,
+     "Kill, as failed, a worker that completed no step for this long after one, or whose process "
+     "is stopped; workers report steps through the SDK, and one that never did never hangs "
+     "(default "
+     "0: off)"},
+    {"stack-signal", "NAME|none", kFaults,
+     "Sent to a hung worker that catches it before it is killed, so that it prints its stacks "
+     "(default SIGUSR1)"},
     {"monitor-interval", "SECONDS", kFaults, "Accepted for torchrun's sake; nothing is polled"},
     {"log-dir", "DIR", kOutput,
      "Folder for the files of --redirects and --tee and for error files; kept"},
     {"redirects", "0..3|RANK:V,...", kOutput,
      "To files, not the console: 1 stdout, 2 stderr, 3 both", 'r'},
     {"tee", "0..3|RANK:V,...", kOutput, "To files and the console; values as for --redirects", 't'},
+    {"result-file", "PATH", kOutput,
+     "How the job ended, as JSON, written at its end on every node"},
     {"prefix", "auto|always|never", kOutput, "Name the worker before each line of its output"},
     {"help", "", kOther, "Print this page", 'h'},
     {"version", "", kOther, "Print the version"},
@@ -65,6 +94,7 @@ constexpr FlagSpec kFlags[] = {
 constexpr WholeRange kAtLeast0{0, 1'000'000, "a whole number, 0 or more"};
 // More workers than this on one node is a slip of the finger.
 constexpr int64_t kMaxWorkers = 4096;
+constexpr int kMaxSignal = 64;
 
 // The text of one flag, and what to call it in a message: the flag or its variable.
 struct Given {
@@ -297,6 +327,30 @@ absl::Status SetStartMethod(const Given& given, RunOptions&) {
   return BadValue(given.who, given.text, "spawn, fork or forkserver");
 }
 
+absl::Status SetHangTimeout(const Given& given, RunOptions& options) {
+  absl::StatusOr<Duration> seconds = Seconds(given.who, given.text);
+  if (!seconds.ok()) return seconds.status();
+  // Below this, a worker on a busy machine can't answer in time.
+  if (*seconds > Duration(0) && *seconds < std::chrono::seconds(1)) {
+    return BadValue(given.who, given.text, "0 (off), or at least 1 second");
+  }
+  options.hang_timeout = *seconds;
+  return absl::OkStatus();
+}
+
+absl::Status SetStackSignal(const Given& given, RunOptions& options) {
+  options.stack_signal = 0;
+  if (given.text == "none") return absl::OkStatus();
+  std::string wanted = given.text.starts_with("SIG") ? given.text : "SIG" + given.text;
+  for (int signal = 1; signal <= kMaxSignal; ++signal) {
+    // These end or stop a process whatever it does.
+    if (signal == SIGKILL || signal == SIGSTOP) continue;
+    if (agent::SignalName(signal) == wanted) options.stack_signal = signal;
+  }
+  if (options.stack_signal != 0) return absl::OkStatus();
+  return BadValue(given.who, given.text, "the name of a signal that can be caught, or none");
+}
+
 using Setter = absl::Status (*)(const Given&, RunOptions&);
 
 template <Duration RunOptions::*kField>
@@ -325,8 +379,17 @@ absl::Status SetSelection(const Given& given, RunOptions& options) {
   return SetStreams(given, options.*kField);
 }
 
-absl::Status SetMaxRestarts(const Given& given, RunOptions& options) {
-  return Assign(WholeNumber(given.who, given.text, kAtLeast0), options.max_restarts);
+template <int RunOptions::*kField>
+absl::Status SetCount(const Given& given, RunOptions& options) {
+  return Assign(WholeNumber(given.who, given.text, kAtLeast0), options.*kField);
+}
+
+absl::Status SetTopologyKey(const Given& given, RunOptions& options) {
+  // As long as a message carries.
+  if (given.text.size() > 256) {
+    return BadValue(given.who, given.text, "a name of at most 256 bytes");
+  }
+  return SetWord(given, options.topology_key);
 }
 
 constexpr std::pair<std::string_view, Setter> kSetters[] = {
@@ -334,6 +397,7 @@ constexpr std::pair<std::string_view, Setter> kSetters[] = {
     {"nnodes", SetNodes},
     {"nproc-per-node", SetWorkers},
     {"node-rank", SetNodeRank},
+    {"topology-key", SetTopologyKey},
     {"role", SetName<&RunOptions::role>},
     {"master-addr", SetMasterAddr},
     {"master-port", SetMasterPort},
@@ -344,14 +408,23 @@ constexpr std::pair<std::string_view, Setter> kSetters[] = {
     {"local-addr", SetName<&RunOptions::local_addr>},
     {"module", SetTruth<&RunOptions::is_module>},
     {"no-python", SetTruth<&RunOptions::no_python>},
+    {"allow-other-programs", SetTruth<&RunOptions::allow_other_programs>},
     {"start-method", SetStartMethod},
-    {"max-restarts", SetMaxRestarts},
+    {"max-restarts", SetCount<&RunOptions::max_restarts>},
+    {"max-restarts-per-hour", SetCount<&RunOptions::max_restarts_per_hour>},
+    {"min-uptime", SetSeconds<&RunOptions::min_uptime>},
+    {"max-early-failures", SetCount<&RunOptions::max_early_failures>},
+    {"max-stuck-restarts", SetCount<&RunOptions::max_stuck_restarts>},
+    {"max-node-failures", SetCount<&RunOptions::max_node_failures>},
     {"shutdown-timeout", SetSeconds<&RunOptions::shutdown_timeout>},
     {"lost-peer-grace", SetSeconds<&RunOptions::lost_peer_grace>},
     {"reconnect-timeout", SetSeconds<&RunOptions::reconnect_timeout>},
     {"lost-contact", SetLostContact},
+    {"hang-timeout", SetHangTimeout},
+    {"stack-signal", SetStackSignal},
     {"monitor-interval", SetIdle},
     {"log-dir", SetText<&RunOptions::log_dir>},
+    {"result-file", SetText<&RunOptions::result_file>},
     {"redirects", SetSelection<&RunOptions::redirects>},
     {"tee", SetSelection<&RunOptions::tee>},
     {"prefix", SetPrefix},
@@ -387,6 +460,10 @@ absl::StatusOr<RunOptions> ParseRunOptions(std::span<const std::string> words,
   const char* timeout = get_env(env::kShutdownTimeout);
   if (timeout != nullptr && *timeout != '\0' && !given.contains("shutdown-timeout")) {
     given["shutdown-timeout"] = {env::kShutdownTimeout, timeout};
+  }
+  const char* topology = get_env(env::kTopologyKey);
+  if (topology != nullptr && *topology != '\0' && !given.contains("topology-key")) {
+    given["topology-key"] = {env::kTopologyKey, topology};
   }
   for (const auto& [name, set] : kSetters) {
     auto it = given.find(name);

@@ -152,6 +152,8 @@ std::vector<NamedEvent> Events() {
       {"GroupGone", GroupGone{.round = RoundId(1)}},
       {"Shard", WorkerReportedShard{{.world = WorldOf(1), .rank = Rank(2), .commit = commit}}},
       {"Committed", WorkerCommitted{{.world = WorldOf(1), .commit = commit}}},
+      {"Answered", WorkerAnswered{.world = WorldOf(1), .local_rank = LocalRank(1)}},
+      {"Left", WorkerLeft{.world = WorldOf(1), .local_rank = LocalRank(1)}},
       {"Stepped", WorkerReportedStep{.world = WorldOf(1), .local_rank = LocalRank(1), .step = 5}},
       {"StopRequested", StopRequested{.signal = SIGTERM}},
       {"GuardianLost", GuardianLost{.why = "killed"}},

@@ -53,6 +53,11 @@ std::string Text(const StopGroup& e) {
   return "stop r" + std::to_string(e.round.value) + " signal " + std::to_string(e.first_signal) +
          " grace " + Ms(e.grace);
 }
+std::string Text(const PingWorkers& e) { return "ping " + RoundText(e.world); }
+std::string Text(const LookAtHungWorker& e) {
+  return "look at hung " + std::to_string(e.local_rank.value);
+}
+std::string Text(const KillWorker& e) { return "kill " + std::to_string(e.local_rank.value); }
 std::string Text(const AbortCollectives& e) {
   return "abort " + RoundText(e.world) + " culprit " + std::to_string(e.culprit.value);
 }

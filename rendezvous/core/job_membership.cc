@@ -94,8 +94,11 @@ void JobMachine::Rules::FormRound() {
     const bool is_set_aside =
         MUSTER_PLANTED(kSetAsideIgnored, false, member.set_aside_until.has_value());
     if (!member.session || is_set_aside) continue;
-    candidates.push_back(
-        {id, member.attach.worker_count, member.attach.node_rank, member.last_group_rank});
+    candidates.push_back({.member = id,
+                          .worker_count = member.attach.worker_count,
+                          .wanted_place = member.attach.node_rank,
+                          .last_place = member.last_group_rank,
+                          .topology = member.attach.facts.topology});
   }
   const Assignment assignment = AssignRanks(std::move(candidates), terms_->max_nodes);
   highest_round_.value += MUSTER_PLANTED(kRoundNumberReused, highest_round_.value == 0 ? 1 : 0, 1);

@@ -147,6 +147,8 @@ void JobStory::Attach(const std::string& agent, AttachOptions options) {
   attach.terms.join_timeout = milliseconds(options_.join_timeout_ms);
   attach.terms.last_call_timeout = milliseconds(options_.last_call_ms);
   attach.terms.version = options.version;
+  attach.terms.program = options.program;
+  attach.facts = options.facts;
   attach.candidate_port = 7;
   attach.highest_round = world(agent).round;
   if (options.highest_round) attach.highest_round = RoundId(*options.highest_round);
