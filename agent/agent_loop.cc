@@ -13,6 +13,7 @@
 #include "agent/core/worker_environment.h"
 #include "agent/free_port.h"
 #include "agent/output_prefix.h"
+#include "agent/private_folder.h"
 #include "base/entropy.h"
 
 namespace muster::agent {
@@ -182,7 +183,7 @@ void AgentLoop::OnCommitPublished(CommitDone done) {
 }
 
 void AgentLoop::OnWorkerAnswered(const World& world, LocalRank local_rank) {
-  tasks_->Post([this, world, local_rank] {
+  tasks_->Offer([this, world, local_rank] {
     Step(WorkerAnswered{.world = world, .local_rank = local_rank});
   });
 }
@@ -268,6 +269,11 @@ void AgentLoop::Perform(const SpawnGroup& spawn) {
     });
   };
   if (!parts_.layout->has_folder() || !files_.Offer(0, std::move(make_folders))) ReleaseSpawn();
+  std::string private_folder = parts_.layout->private_folder();
+  if (private_folder.empty() || std::exchange(has_tidied_, true)) return;
+  files_.Offer(0, [parent = private_folder.substr(0, private_folder.rfind('/'))] {
+    RemoveAbandonedFolders(parent);
+  });
 }
 
 void AgentLoop::ReleaseSpawn() {

@@ -149,6 +149,8 @@ class AgentLoop : public rendezvous::SessionObserver,
   // Ends of workers whose last words are looked up, and what must be told after them.
   OrderedEvents ordered_;
   std::optional<PendingSpawn> pending_spawn_;
+  // What killed agents left in the temporary folder has been looked for.
+  bool has_tidied_ = false;
   // Rounds whose output is still being shown.
   int unfinished_rounds_ = 0;
   FileThread files_;
