@@ -26,7 +26,12 @@ agent::AgentOptions MachineOptions(const SimOptions& options, const SimAgent::Op
   result.attach.worker_count = self.node.worker_count;
   result.attach.node_rank = self.node.node_rank;
   result.attach.terms = options.terms;
-  if (self.node.disagrees) result.attach.terms.max_nodes += 1;
+  result.attach.facts.topology = self.node.topology;
+  if (self.node.disagrees && self.node.has_other_program) {
+    result.attach.terms.program = "eval.py";
+  } else if (self.node.disagrees) {
+    result.attach.terms.max_nodes += 1;
+  }
   return result;
 }
 
@@ -89,6 +94,13 @@ void SimAgent::Said(StreamIndex stream, RendezvousMessage message) {
 void SimAgent::ReportShard(const ShardReport& report) { Take(agent::WorkerReportedShard{report}); }
 
 void SimAgent::ReportPublished(const CommitDone& done) { Take(agent::WorkerCommitted{done}); }
+
+void SimAgent::ReportStep(const World& world, int64_t step) {
+  for (int i = 0; i < static_cast<int>(workers_.size()); ++i) {
+    if (!WorkerRuns(LocalRank(i))) continue;
+    Take(agent::WorkerReportedStep{.world = world, .local_rank = LocalRank(i), .step = step});
+  }
+}
 
 void SimAgent::StopBySignal(int signal) { Take(agent::StopRequested{signal}); }
 
