@@ -236,7 +236,8 @@ TEST_F(AgentTest, ShowsTheFailureThatEndedTheJob) {
   std::string console = Console();
   EXPECT_NE(console.find("the program FAILED\n"), std::string::npos) << console;
   EXPECT_NE(console.find("Signal 9 (SIGKILL) received by PID"), std::string::npos) << console;
-  EXPECT_NE(console.find("\nmuster: the program: job a/job failed\n"), std::string::npos) << console;
+  EXPECT_NE(console.find("\nmuster: the program: job a/job failed\n"), std::string::npos)
+      << console;
 }
 
 TEST_F(AgentTest, TheCauseIsLeftWhereALauncherAboveLooks) {

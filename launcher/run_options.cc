@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <csignal>
 #include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "agent/core/signal_name.h"
 #include "base/env.h"
 #include "launcher/flag_value.h"
 #include "launcher/nearest_name.h"
@@ -68,12 +70,22 @@ constexpr FlagSpec kFlags[] = {
      "Workers without contact to the rendezvous: until the lease ends, and beyond it while nobody "
      "listens there or if all use the SDK (auto, default); until the reconnect timeout whatever "
      "happens, even beside a newer world (go-on); until the lease ends (stop)"},
+    {"hang-timeout", "SECONDS", kFaults,
+     "Kill, as failed, a worker that completed no step for this long after one, or whose process "
+     "is stopped; workers report steps through the SDK, and one that never did never hangs "
+     "(default "
+     "0: off)"},
+    {"stack-signal", "NAME|none", kFaults,
+     "Sent to a hung worker that catches it before it is killed, so that it prints its stacks "
+     "(default SIGUSR1)"},
     {"monitor-interval", "SECONDS", kFaults, "Accepted for torchrun's sake; nothing is polled"},
     {"log-dir", "DIR", kOutput,
      "Folder for the files of --redirects and --tee and for error files; kept"},
     {"redirects", "0..3|RANK:V,...", kOutput,
      "To files, not the console: 1 stdout, 2 stderr, 3 both", 'r'},
     {"tee", "0..3|RANK:V,...", kOutput, "To files and the console; values as for --redirects", 't'},
+    {"result-file", "PATH", kOutput,
+     "How the job ended, as JSON, written at its end on every node"},
     {"prefix", "auto|always|never", kOutput, "Name the worker before each line of its output"},
     {"help", "", kOther, "Print this page", 'h'},
     {"version", "", kOther, "Print the version"},
@@ -82,6 +94,7 @@ constexpr FlagSpec kFlags[] = {
 constexpr WholeRange kAtLeast0{0, 1'000'000, "a whole number, 0 or more"};
 // More workers than this on one node is a slip of the finger.
 constexpr int64_t kMaxWorkers = 4096;
+constexpr int kMaxSignal = 64;
 
 // The text of one flag, and what to call it in a message: the flag or its variable.
 struct Given {
@@ -314,6 +327,30 @@ absl::Status SetStartMethod(const Given& given, RunOptions&) {
   return BadValue(given.who, given.text, "spawn, fork or forkserver");
 }
 
+absl::Status SetHangTimeout(const Given& given, RunOptions& options) {
+  absl::StatusOr<Duration> seconds = Seconds(given.who, given.text);
+  if (!seconds.ok()) return seconds.status();
+  // Below this, a worker on a busy machine can't answer in time.
+  if (*seconds > Duration(0) && *seconds < std::chrono::seconds(1)) {
+    return BadValue(given.who, given.text, "0 (off), or at least 1 second");
+  }
+  options.hang_timeout = *seconds;
+  return absl::OkStatus();
+}
+
+absl::Status SetStackSignal(const Given& given, RunOptions& options) {
+  options.stack_signal = 0;
+  if (given.text == "none") return absl::OkStatus();
+  std::string wanted = given.text.starts_with("SIG") ? given.text : "SIG" + given.text;
+  for (int signal = 1; signal <= kMaxSignal; ++signal) {
+    // These end or stop a process whatever it does.
+    if (signal == SIGKILL || signal == SIGSTOP) continue;
+    if (agent::SignalName(signal) == wanted) options.stack_signal = signal;
+  }
+  if (options.stack_signal != 0) return absl::OkStatus();
+  return BadValue(given.who, given.text, "the name of a signal that can be caught, or none");
+}
+
 using Setter = absl::Status (*)(const Given&, RunOptions&);
 
 template <Duration RunOptions::*kField>
@@ -383,8 +420,11 @@ constexpr std::pair<std::string_view, Setter> kSetters[] = {
     {"lost-peer-grace", SetSeconds<&RunOptions::lost_peer_grace>},
     {"reconnect-timeout", SetSeconds<&RunOptions::reconnect_timeout>},
     {"lost-contact", SetLostContact},
+    {"hang-timeout", SetHangTimeout},
+    {"stack-signal", SetStackSignal},
     {"monitor-interval", SetIdle},
     {"log-dir", SetText<&RunOptions::log_dir>},
+    {"result-file", SetText<&RunOptions::result_file>},
     {"redirects", SetSelection<&RunOptions::redirects>},
     {"tee", SetSelection<&RunOptions::tee>},
     {"prefix", SetPrefix},

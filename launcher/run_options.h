@@ -81,10 +81,16 @@ struct RunOptions {
   bool is_module = false;
   bool no_python = false;
   std::string log_dir;
+  // Where the verdict goes in a form for machines; empty: nowhere.
+  std::string result_file;
   StreamSelection redirects;
   StreamSelection tee;
   Duration shutdown_timeout = std::chrono::seconds(30);
   Duration lost_peer_grace{0};
+  // How long an SDK worker may make no step; 0: for ever.
+  Duration hang_timeout{0};
+  // Sent to a hung worker that catches it; 0: none.
+  int stack_signal = 10;
   PrefixChoice prefix = PrefixChoice::kAuto;
   // The program or module, then its arguments, byte for byte.
   std::vector<std::string> program;

@@ -1,5 +1,7 @@
 #include "launcher/run_options.h"
 
+#include <csignal>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -74,6 +76,9 @@ TEST(RunOptions, TakesEveryFlag) {
                               "3",
                               "--shutdown-timeout=1.5",
                               "--lost-peer-grace=2",
+                              "--hang-timeout=300",
+                              "--stack-signal=USR2",
+                              "--result-file=r.json",
                               "--reconnect-timeout=7",
                               "--lost-contact=go-on",
                               "--monitor-interval=0.1",
@@ -104,6 +109,9 @@ TEST(RunOptions, TakesEveryFlag) {
   EXPECT_EQ(options.tee.Of(7), 3);
   EXPECT_EQ(options.shutdown_timeout, milliseconds(1500));
   EXPECT_EQ(options.lost_peer_grace, seconds(2));
+  EXPECT_EQ(options.hang_timeout, seconds(300));
+  EXPECT_EQ(options.stack_signal, SIGUSR2);
+  EXPECT_EQ(options.result_file, "r.json");
   EXPECT_EQ(options.reconnect_timeout, seconds(7));
   EXPECT_EQ(options.lost_contact, agent::LostContact::kGoOn);
   EXPECT_EQ(options.max_restarts, 3);

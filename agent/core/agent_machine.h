@@ -16,6 +16,7 @@
 #include <variant>
 #include <vector>
 
+#include "agent/core/hang_events.h"
 #include "base/ids.h"
 #include "base/instant.h"
 #include "base/job_types.h"
@@ -104,7 +105,8 @@ struct TimePassed {};
 using AgentEvent =
     std::variant<RendezvousConnected, RendezvousDisconnected, EndpointProbed, RendezvousSaid,
                  WorkerStarted, WorkerSaidHello, WorkerEnded, GroupGone, WorkerReportedShard,
-                 WorkerCommitted, WorkerReportedStep, StopRequested, GuardianLost, TimePassed>;
+                 WorkerCommitted, WorkerReportedStep, WorkerAnswered, WorkerLeft, StopRequested,
+                 GuardianLost, TimePassed>;
 
 struct StepInput {
   Instant now;
@@ -169,9 +171,9 @@ struct End {
   Verdict verdict;
 };
 
-using AgentEffect =
-    std::variant<Connect, Disconnect, ProbeEndpoint, SendToRendezvous, SpawnGroup, StopGroup,
-                 AbortCollectives, RenewDeadline, AnswerCommit, Show, End>;
+using AgentEffect = std::variant<Connect, Disconnect, ProbeEndpoint, SendToRendezvous, SpawnGroup,
+                                 StopGroup, PingWorkers, LookAtHungWorker, KillWorker,
+                                 AbortCollectives, RenewDeadline, AnswerCommit, Show, End>;
 
 // ---- the machine ---------------------------------------------------------------------------
 
@@ -199,6 +201,8 @@ struct AgentOptions {
   Duration join_timeout = std::chrono::seconds(600);
   Duration reconnect_timeout = std::chrono::seconds(60);
   LostContact lost_contact = LostContact::kAuto;
+  // How long a worker may complete no step after one, by the SDK's word; 0: for ever.
+  Duration hang_timeout{0};
 };
 
 class AgentRules;

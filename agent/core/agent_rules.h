@@ -1,6 +1,7 @@
 // The rules behind AgentMachine (agent_machine.h says what they are for), in one class over three
 // sources by decision: contact with the rendezvous (agent_rules.cc), the round's workers
-// (agent_rules_round.cc), and the end (agent_rules_end.cc). Private to the machine.
+// (agent_rules_round.cc), those that hang (agent_rules_hang.cc), and the end (agent_rules_end.cc).
+// Private to the machine.
 #ifndef MUSTER_AGENT_CORE_AGENT_RULES_H_
 #define MUSTER_AGENT_CORE_AGENT_RULES_H_
 
@@ -12,6 +13,7 @@
 #include "agent/core/agent_machine.h"
 #include "agent/core/commit_requests.h"
 #include "agent/core/contact.h"
+#include "agent/core/hang_watch.h"
 #include "agent/core/stop_policy.h"
 #include "agent/core/worker_group.h"
 
@@ -32,6 +34,8 @@ class AgentRules {
     Verdict verdict;
     // The rendezvous has to be told, if contact holds: Leave with the verdict's reason.
     bool takes_leave = false;
+    // ... and that this node is lost, rather than that it goes in order.
+    bool is_lost = false;
     // Nobody can take this node's place any more, so the lease binds no longer.
     bool is_job_over = false;
   };
@@ -47,6 +51,8 @@ class AgentRules {
   void On(const WorkerReportedShard& event);
   void On(const WorkerCommitted& event);
   void On(const WorkerReportedStep& event);
+  void On(const WorkerAnswered& event);
+  void On(const WorkerLeft& event);
   void On(const StopRequested& event);
   void On(const GuardianLost& event);
   void On(const TimePassed&) {}
@@ -88,6 +94,7 @@ class AgentRules {
   }
   bool HasProcesses() const { return group_ && !group_->is_gone(); }
   void Supersede(const std::string& why);
+  void LookForHangs();
 
   // The end.
   void EndWith(Ending ending, const StopPlan& plan);
@@ -103,6 +110,8 @@ class AgentRules {
   Incarnation incarnation_;
   Contact contact_;
   std::optional<WorkerGroup> group_;
+  // Of the group's workers.
+  HangWatch hang_watch_;
   // A round that starts as soon as the group before it is gone.
   std::optional<StartRound> waiting_start_;
   // A StopDone that no open stream could take yet.

@@ -124,6 +124,16 @@ class WorkerService::Loop {
     }
   }
 
+  void Ping(const World& world) {
+    if (!round_ || round_->scope.world != world) return;
+    ++last_ping_;
+    for (Peer& peer : connections_) {
+      // One that doesn't read has enough of them.
+      if (peer.welcome == nullptr || peer.connection.has_unsent()) continue;
+      peer.connection.Send(worker_channel::Ping{.number = last_ping_});
+    }
+  }
+
   void AnswerCommit(const Answer& answer) {
     if (!round_ || round_->scope.world != answer.world) return;
     for (Peer& peer : connections_) {
@@ -219,7 +229,22 @@ class WorkerService::Loop {
   }
 
   void Close(uint64_t number) {
-    connections_.remove_if([&](const Peer& p) { return p.number == number; });
+    CloseAll([&](const Peer& p) { return p.number == number; });
+  }
+
+  template <class Which>
+  void CloseAll(Which which) {
+    std::vector<const worker_channel::Welcome*> closed;
+    connections_.remove_if([&](const Peer& p) {
+      if (!which(p)) return false;
+      if (p.welcome != nullptr) closed.push_back(p.welcome);
+      return true;
+    });
+    for (const worker_channel::Welcome* welcome : closed) {
+      bool has_other = std::any_of(connections_.begin(), connections_.end(),
+                                   [&](const Peer& p) { return p.welcome == welcome; });
+      if (!has_other) observer_->OnWorkerLeft(welcome->world, welcome->local_rank);
+    }
   }
 
   void Serve(uint64_t number, short events) {
@@ -240,7 +265,7 @@ class WorkerService::Loop {
 
   void DropBroken() {
     Instant now = clock_->Now();
-    connections_.remove_if([&](const Peer& p) {
+    CloseAll([&](const Peer& p) {
       bool is_silent = p.welcome == nullptr && now >= p.connected_at + kHelloPatience;
       return is_silent || p.connection.is_broken();
     });
@@ -250,6 +275,10 @@ class WorkerService::Loop {
   bool Take(Peer& peer, const Message& message) {
     if (const auto* hello = std::get_if<worker_channel::Hello>(&message)) return Let(peer, *hello);
     if (peer.welcome == nullptr) return false;
+    if (std::holds_alternative<worker_channel::Pong>(message)) {
+      observer_->OnWorkerAnswered(peer.welcome->world, peer.welcome->local_rank);
+      return true;
+    }
     if (const auto* done = std::get_if<worker_channel::StepDone>(&message)) {
       peer.step = done->step;
       return true;
@@ -378,6 +407,7 @@ class WorkerService::Loop {
   std::optional<worker_channel::Abort> abort_;
   std::list<Peer> connections_;
   uint64_t last_number_ = 0;
+  uint64_t last_ping_ = 0;
   // That the rendezvous hasn't answered.
   size_t calls_ = 0;
 
@@ -419,6 +449,10 @@ void WorkerService::OpenRound(Round round) {
 void WorkerService::Abort(const World& world, Rank culprit, const std::string& reason) {
   loop_->Post(
       [loop = loop_.get(), world, culprit, reason] { loop->Abort(world, culprit, reason); });
+}
+
+void WorkerService::Ping(const World& world) {
+  loop_->Post([loop = loop_.get(), world] { loop->Ping(world); });
 }
 
 void WorkerService::AnswerCommit(const Answer& answer) {

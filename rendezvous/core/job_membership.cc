@@ -299,9 +299,18 @@ void JobMachine::Rules::Depart(Member& member, const std::string& reason) {
 }
 
 void JobMachine::Rules::Handle(Member& member, const Leave& message) {
-  if (!IsFinal()) return Depart(member, message.reason);
-  effects_.emplace_back(EndSession{*member.session});
-  RemoveMember(member);
+  if (IsFinal()) {
+    effects_.emplace_back(EndSession{*member.session});
+    return RemoveMember(member);
+  }
+  if (!message.is_lost) return Depart(member, message.reason);
+  // While recovering a loss may still be made good, but this one has said that it can't.
+  if (state_ == JobState::kRecovering && member.slot) {
+    BeginStop(StopOrigin::kLoss, StopCause::kPeerLost,
+              "node " + member.attach.node_name + " is lost: " + message.reason,
+              round_->slots[*member.slot].first_rank);
+  }
+  Lose({&member}, message.reason);
 }
 
 void JobMachine::Rules::ForgetEmptyJob() {

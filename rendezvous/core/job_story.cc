@@ -72,7 +72,9 @@ struct Describer {
     return "Shard " + Number(m.commit.step) + " of rank " + Number(m.rank.value);
   }
   std::string operator()(const CommitDone& m) { return "CommitDone " + Number(m.commit.step); }
-  std::string operator()(const Leave& m) { return "Leave: " + m.reason; }
+  std::string operator()(const Leave& m) {
+    return (m.is_lost ? "Leave, lost: " : "Leave: ") + m.reason;
+  }
   std::string operator()(const WorkerSucceeded& m) {
     return "WorkerSucceeded " + RoundText(m.world);
   }

@@ -220,6 +220,10 @@ bool AgentChannel::Take(const Message& message) {
     if (abort->world_id == welcome_.world.id) End(abort->culprit.value, abort->reason);
     return true;
   }
+  if (const auto* ping = std::get_if<worker_channel::Ping>(&message)) {
+    AnswerPing(ping->number);
+    return true;
+  }
   const auto* answer = std::get_if<worker_channel::Answer>(&message);
   if (answer == nullptr) return false;
   base::MutexLock lock(mutex_);
@@ -228,6 +232,14 @@ bool AgentChannel::Take(const Message& message) {
   if (it != calls_.end()) it->second = *answer;
   answered_.notify_all();
   return true;
+}
+
+// Doesn't wait for the agent to read, since this thread must go on reading: it asks again. A frame
+// of a few bytes goes whole or not at all.
+void AgentChannel::AnswerPing(uint64_t number) {
+  std::string frame = worker_channel::Encode(worker_channel::Pong{number});
+  base::MutexLock lock(send_mutex_);
+  (void)send(fd_, frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 void AgentChannel::End(int lost_rank, const std::string& reason) {

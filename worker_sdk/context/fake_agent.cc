@@ -72,13 +72,22 @@ void FakeAgent::SetEnvironment(int rank) const {
   setenv(env::kRank, std::to_string(rank).c_str(), 1);
 }
 
-void FakeAgent::PushAbort(const worker_channel::Abort& abort) {
+void FakeAgent::PushAbort(const worker_channel::Abort& abort) { Push(abort); }
+
+void FakeAgent::PushPing(uint64_t number) { Push(worker_channel::Ping{number}); }
+
+void FakeAgent::Push(worker_channel::Message message) {
   {
     base::MutexLock lock(mutex_);
-    pushes_.push_back(abort);
+    pushes_.push_back(std::move(message));
   }
   uint64_t one = 1;
   MUSTER_CHECK(write(wake_fd_, &one, sizeof(one)) == sizeof(one));
+}
+
+std::vector<uint64_t> FakeAgent::pongs() {
+  base::MutexLock lock(mutex_);
+  return pongs_;
 }
 
 std::vector<worker_channel::ShardDone> FakeAgent::shards() {
@@ -100,7 +109,7 @@ void FakeAgent::Serve() {
     (void)poll(fds.data(), fds.size(), timeout);
     uint64_t count = 0;
     (void)!read(wake_fd_, &count, sizeof(count));
-    std::vector<worker_channel::Abort> pushes;
+    std::vector<worker_channel::Message> pushes;
     {
       base::MutexLock lock(mutex_);
       if (is_stopping_) return;
@@ -155,6 +164,9 @@ void FakeAgent::Take(Connection& connection, const worker_channel::Message& mess
     waiting_.push_back(
         {connection.fd, *get,
          std::chrono::steady_clock::now() + std::chrono::milliseconds(get->wait_ms)});
+  } else if (const auto* pong = std::get_if<worker_channel::Pong>(&message)) {
+    base::MutexLock lock(mutex_);
+    pongs_.push_back(pong->number);
   } else if (const auto* shard = std::get_if<worker_channel::ShardDone>(&message)) {
     base::MutexLock lock(mutex_);
     shards_.push_back(*shard);

@@ -40,6 +40,10 @@ class FakeAgent {
 
   // To every worker, as the agent does when the round is over.
   void PushAbort(const worker_channel::Abort& abort);
+  // To every worker: asks for a sign of life.
+  void PushPing(uint64_t number);
+  // The numbers that were answered, in order.
+  std::vector<uint64_t> pongs();
   // Shards and commits that workers reported, in order.
   std::vector<worker_channel::ShardDone> shards();
   std::vector<Commit> commits();
@@ -55,6 +59,7 @@ class FakeAgent {
     std::chrono::steady_clock::time_point until;
   };
 
+  void Push(worker_channel::Message message);
   void Serve();
   void Take(Connection& connection, const worker_channel::Message& message);
   void Reply(int fd, const worker_channel::Message& message);
@@ -74,7 +79,8 @@ class FakeAgent {
 
   base::Mutex mutex_;
   bool is_stopping_ MUSTER_GUARDED_BY(mutex_) = false;
-  std::vector<worker_channel::Abort> pushes_ MUSTER_GUARDED_BY(mutex_);
+  std::vector<worker_channel::Message> pushes_ MUSTER_GUARDED_BY(mutex_);
+  std::vector<uint64_t> pongs_ MUSTER_GUARDED_BY(mutex_);
   std::vector<worker_channel::ShardDone> shards_ MUSTER_GUARDED_BY(mutex_);
   std::vector<Commit> commits_ MUSTER_GUARDED_BY(mutex_);
   std::thread thread_;
