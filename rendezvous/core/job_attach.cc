@@ -175,6 +175,7 @@ Member& JobMachine::Rules::AddMember(SessionId session, const Attach& attach) {
   member.attach = attach;
   member.attach.running.reset();
   member.attached_at = input_.now;
+  gone_.erase(attach.node_name);
   incarnations_[attach.incarnation] = &member;
   if (attach.node_rank) holders_[*attach.node_rank] = &member;
   Bind(member, session);
@@ -225,6 +226,7 @@ void JobMachine::Rules::RemoveMember(Member& member) {
     auto holder = holders_.find(*member.attach.node_rank);
     if (holder != holders_.end() && holder->second == &member) holders_.erase(holder);
   }
+  if (gone_.size() < kMaxMissingNamed) gone_.insert(member.attach.node_name);
   incarnations_.erase(member.attach.incarnation);
   members_.erase(member.id);
 }
