@@ -44,8 +44,11 @@ void JobMachine::Rules::AttachNewcomer(SessionId session, const Attach& attach) 
       claimants_[session] = attach;
       return;
     }
+    // Nothing is decided before the newcomer counts: a round would begin without it.
+    is_replacing_ = true;
     Lose({holder}, "node " + attach.node_name + " came in its place");
-    // From the start: the loss may have ended the job, or taken its terms with its last member.
+    is_replacing_ = false;
+    // From the start: the loss may have ended the job.
     return OnAttach(session, attach);
   }
   Member& member = AddMember(session, attach);

@@ -215,6 +215,19 @@ TEST(JobAttach, AReplacementTakesTheNodeRankOfTheNodeThatIsGone) {
   EXPECT_EQ(GroupRankOf(story, "b"), 1);
 }
 
+TEST(JobAttach, AReplacementIsCountedBeforeARoundBeginsWithoutTheNodeThatIsGone) {
+  JobStory story({.min = 1, .max = 2});
+  story.Attach("a", {.node_rank = 0});
+  story.Attach("b", {.node_rank = 1});
+  story.WorkerFails("a", 0, 1);
+  story.Break("b");
+  story.StopDone("a");
+  story.Attach("b", {.node_rank = 1, .life = 1});
+  EXPECT_EQ(Last<StartRound>(story, "a")->world.round, RoundId(2));
+  EXPECT_EQ(Last<StartRound>(story, "a")->group_world_size, 2);
+  EXPECT_EQ(story.machine().state(), JobState::kRunning);
+}
+
 TEST(JobAttach, ANodeRankBeyondTheNodesThatAreLeftKeepsTheOrder) {
   JobStory story({.min = 1, .max = 3});
   story.Attach("a", {.node_rank = 2});

@@ -183,6 +183,8 @@ class JobMachine::Rules {
   // attach again, and the first takes the place): at most one lease.
   std::map<SessionId, Attach> claimants_;
   uint64_t arrivals_ = 0;
+  // A node goes as another one comes in its place.
+  bool is_replacing_ = false;
   // Names of nodes that were here and went.
   std::set<std::string> gone_;
   // Nodes whose differences from others have been said.

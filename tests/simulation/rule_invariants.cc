@@ -18,7 +18,9 @@ void Invariants::SaidStop(const StopRound& stop) {
   const WorldIndex index = parts_.worlds.Find(stop.world);
   if (index < 0) return;
   WorldRecord& record = parts_.worlds[index];
-  record.stop_began = std::min(record.stop_began, parts_.queue.now());
+  // Whoever comes back is told once more.
+  if (!record.stop_began.IsNever()) return;
+  record.stop_began = parts_.queue.now();
   if (record.is_success_known && stop.reason.starts_with("the world grows")) {
     Break("a round whose first workers have finished is stopped for a newcomer");
   }
