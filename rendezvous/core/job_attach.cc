@@ -44,8 +44,11 @@ void JobMachine::Rules::AttachNewcomer(SessionId session, const Attach& attach) 
       claimants_[session] = attach;
       return;
     }
+    // Nothing is decided before the newcomer counts: a round would begin without it.
+    is_replacing_ = true;
     Lose({holder}, "node " + attach.node_name + " came in its place");
-    // From the start: the loss may have ended the job, or taken its terms with its last member.
+    is_replacing_ = false;
+    // From the start: the loss may have ended the job.
     return OnAttach(session, attach);
   }
   Member& member = AddMember(session, attach);
@@ -175,6 +178,7 @@ Member& JobMachine::Rules::AddMember(SessionId session, const Attach& attach) {
   member.attach = attach;
   member.attach.running.reset();
   member.attached_at = input_.now;
+  gone_.erase(attach.node_name);
   incarnations_[attach.incarnation] = &member;
   if (attach.node_rank) holders_[*attach.node_rank] = &member;
   Bind(member, session);
@@ -225,6 +229,7 @@ void JobMachine::Rules::RemoveMember(Member& member) {
     auto holder = holders_.find(*member.attach.node_rank);
     if (holder != holders_.end() && holder->second == &member) holders_.erase(holder);
   }
+  if (gone_.size() < kMaxMissingNamed) gone_.insert(member.attach.node_name);
   incarnations_.erase(member.attach.incarnation);
   members_.erase(member.id);
 }

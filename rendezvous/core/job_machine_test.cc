@@ -462,6 +462,16 @@ TEST(JobMachine, NoCommitIsGrantedBeforeTheWorldIsCompleteAgain) {
   EXPECT_EQ(CountOf<CommitGranted>(story, "a"), 1);
 }
 
+TEST(JobMachine, AWorldBehindARoundThatOthersHaveSeenIsNotTakenUpAgain) {
+  JobStory story = RunningPair({.max_restarts = 5});
+  story.RestartRendezvous();
+  story.Attach("a", {.highest_round = 2});
+  story.Attach("b", {.is_running = true});
+  ASSERT_NE(Last<Refused>(story, "b"), nullptr);
+  EXPECT_EQ(Last<Refused>(story, "b")->code, RefusalCode::kSuperseded);
+  EXPECT_EQ(story.machine().state(), JobState::kGathering);
+}
+
 TEST(JobMachine, StatusTellsTheNodesAndTheRound) {
   JobStory story = RunningPair();
   story.Attach("c");

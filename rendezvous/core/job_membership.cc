@@ -8,6 +8,7 @@
 namespace muster::rendezvous {
 
 void JobMachine::Rules::Evaluate() {
+  if (is_replacing_) return;
   switch (state_) {
     case JobState::kGathering:
     case JobState::kClosing:

@@ -32,6 +32,8 @@ inline constexpr int kExitRunAgain = 75;
 inline constexpr Duration kNoticeInterval = std::chrono::seconds(1);
 // Differences of so many nodes are recorded; all others are told to the node alone.
 inline constexpr size_t kMaxKnownToDiffer = 64;
+// So many of the missing are named.
+inline constexpr size_t kMaxMissingNamed = 8;
 
 class JobMachine::Rules {
  public:
@@ -144,6 +146,8 @@ class JobMachine::Rules {
   void NoteSuccess(Member& member, Slot& slot);
   void MaybeSucceed();
   void FailBelowMin(int exit_code, const std::string& cause);
+  // "node rank 1 is missing; ", as far as it is known who; else empty.
+  std::string WhoIsMissing() const;
   // `verdict.reason` is the bare cause: what is said to people begins with the job's name.
   void EndJob(JobState state, Verdict verdict);
 
@@ -179,6 +183,10 @@ class JobMachine::Rules {
   // attach again, and the first takes the place): at most one lease.
   std::map<SessionId, Attach> claimants_;
   uint64_t arrivals_ = 0;
+  // A node goes as another one comes in its place.
+  bool is_replacing_ = false;
+  // Names of nodes that were here and went.
+  std::set<std::string> gone_;
   // Nodes whose differences from others have been said.
   std::set<std::string> known_to_differ_;
   int set_aside_attached_ = 0;

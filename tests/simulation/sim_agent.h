@@ -67,6 +67,8 @@ class SimAgent {
   // From its workers.
   void ReportShard(const ShardReport& report);
   void ReportPublished(const CommitDone& done);
+  // Each of them has completed this step.
+  void ReportStep(const World& world, int64_t step);
 
   // Faults. Each needs a living process.
   void Kill();

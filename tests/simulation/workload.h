@@ -31,6 +31,8 @@ class Workload {
   void Publish(WorldIndex index);
   void Finish(WorldIndex index);
   void InfectPeers(WorldIndex index);
+  // All workers have come to the world's last step; maybe one fails there.
+  void CompleteStep(WorldIndex index);
   // The member that holds `rank`, if its worker runs.
   const WorldMember* RunningHolder(const WorldRecord& record, int rank) const;
 
