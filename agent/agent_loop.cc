@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <ctime>
 #include <functional>
@@ -222,6 +223,10 @@ void AgentLoop::Perform(const SendToRendezvous& send) {
     if (!address.empty()) address_ = std::move(address);
     attach->address = address_;
     attach->candidate_port = FindFreePort();
+    // What the rendezvous compares this node's clock by.
+    const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
+    attach->facts.wall_time_ms =
+        std::chrono::duration_cast<std::chrono::milliseconds>(since_1970).count();
   } else if (auto* done = std::get_if<StopDone>(&message)) {
     done->candidate_port = FindFreePort();
   }

@@ -49,6 +49,7 @@ inline constexpr char kConsoleColumns[] = "MUSTER_CONSOLE_COLUMNS";
 
 // Read by `muster run`.
 inline constexpr char kPythonExec[] = "PYTHON_EXEC";
+inline constexpr char kTopologyKey[] = "MUSTER_TOPOLOGY_KEY";
 inline constexpr char kShutdownTimeout[] = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT";
 
 }  // namespace muster::env

@@ -29,6 +29,7 @@
 #include "launcher/log_setup.h"
 #include "launcher/machine_facts.h"
 #include "launcher/meeting_place.h"
+#include "launcher/node_facts.h"
 #include "launcher/program_check.h"
 #include "launcher/result_file.h"
 #include "launcher/run_options.h"
@@ -133,6 +134,9 @@ AgentSettings Settings(const RunOptions& options, const LaunchPlan& plan,
   settings.core.attach.worker_count = plan.worker_count;
   settings.core.attach.node_rank = plan.node_rank;
   settings.core.attach.terms = plan.terms;
+  // With one node there is nothing to compare it with.
+  if (plan.terms.max_nodes > 1) settings.core.attach.facts = LookUpNodeFacts();
+  settings.core.attach.facts.topology = options.topology_key;
   settings.core.endpoint = place.name;
   settings.core.shutdown_timeout = options.shutdown_timeout;
   settings.core.lost_peer_grace = options.lost_peer_grace;

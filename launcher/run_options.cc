@@ -28,7 +28,10 @@ constexpr FlagSpec kFlags[] = {
     {"standalone", "", kNodes, "One node; nothing to set up, and no other job is in the way"},
     {"nnodes", "N|MIN:MAX", kNodes, "Nodes of the job (default 1:1)"},
     {"nproc-per-node", "N|cpu|gpu|auto", kNodes, "Workers on this node (default 1)"},
-    {"node-rank", "N", kNodes, "This node's place, 0 hosts the rendezvous (static layout)"},
+    {"node-rank", "N", kNodes,
+     "This node's place among the nodes; in the static layout 0 hosts the rendezvous"},
+    {"topology-key", "KEY", kNodes,
+     "Where this node is, as rack2-node7: new nodes are ranked by it, as people count"},
     {"role", "NAME", kNodes, "ROLE_NAME of the workers and the prefix of their output"},
     {"master-addr", "HOST", kMeet, "Address of node rank 0 (static layout; default 127.0.0.1)"},
     {"master-port", "PORT", kMeet, "Port of the rendezvous (static layout; default 29500)"},
@@ -41,9 +44,23 @@ constexpr FlagSpec kFlags[] = {
     {"local-addr", "HOST", kMeet, "Address at which other nodes reach this one"},
     {"module", "", kProgram, "The program is a Python module: python3 -u -m MODULE", 'm'},
     {"no-python", "", kProgram, "The program is run directly, not by Python"},
+    {"allow-other-programs", "", kProgram,
+     "Nodes may run other programs or arguments than the first one"},
     {"start-method", "NAME", kProgram, "Accepted for torchrun's sake; without effect"},
     {"max-restarts", "N", kFaults,
      "Worker failures after which all workers start again (default 0)"},
+    {"max-restarts-per-hour", "N", kFaults,
+     "So many of them within any hour, then the job ends (default 0: no such limit)"},
+    {"min-uptime", "SECONDS", kFaults, "A program that lived this long can run at all (default 1)"},
+    {"max-early-failures", "N", kFaults,
+     "Rounds in a row, from the first, that may fail before --min-uptime; then the job ends "
+     "(default 10; 0: any number)"},
+    {"max-stuck-restarts", "N", kFaults,
+     "Restarts in a row that may fail at the same step, as the SDK reports it; then the job ends "
+     "(default 3; 0: any number)"},
+    {"max-node-failures", "N", kFaults,
+     "After N losses of a node without a checkpoint or a minute of uptime between them the others "
+     "go on without it, if they are enough (default 0: never)"},
     {"shutdown-timeout", "SECONDS", kFaults, "From SIGTERM to SIGKILL (default 30)"},
     {"lost-peer-grace", "SECONDS", kFaults,
      "From SIGTERM to SIGKILL after another node was lost (default 0: SIGKILL at once)"},
@@ -362,8 +379,17 @@ absl::Status SetSelection(const Given& given, RunOptions& options) {
   return SetStreams(given, options.*kField);
 }
 
-absl::Status SetMaxRestarts(const Given& given, RunOptions& options) {
-  return Assign(WholeNumber(given.who, given.text, kAtLeast0), options.max_restarts);
+template <int RunOptions::*kField>
+absl::Status SetCount(const Given& given, RunOptions& options) {
+  return Assign(WholeNumber(given.who, given.text, kAtLeast0), options.*kField);
+}
+
+absl::Status SetTopologyKey(const Given& given, RunOptions& options) {
+  // As long as a message carries.
+  if (given.text.size() > 256) {
+    return BadValue(given.who, given.text, "a name of at most 256 bytes");
+  }
+  return SetWord(given, options.topology_key);
 }
 
 constexpr std::pair<std::string_view, Setter> kSetters[] = {
@@ -371,6 +397,7 @@ constexpr std::pair<std::string_view, Setter> kSetters[] = {
     {"nnodes", SetNodes},
     {"nproc-per-node", SetWorkers},
     {"node-rank", SetNodeRank},
+    {"topology-key", SetTopologyKey},
     {"role", SetName<&RunOptions::role>},
     {"master-addr", SetMasterAddr},
     {"master-port", SetMasterPort},
@@ -381,8 +408,14 @@ constexpr std::pair<std::string_view, Setter> kSetters[] = {
     {"local-addr", SetName<&RunOptions::local_addr>},
     {"module", SetTruth<&RunOptions::is_module>},
     {"no-python", SetTruth<&RunOptions::no_python>},
+    {"allow-other-programs", SetTruth<&RunOptions::allow_other_programs>},
     {"start-method", SetStartMethod},
-    {"max-restarts", SetMaxRestarts},
+    {"max-restarts", SetCount<&RunOptions::max_restarts>},
+    {"max-restarts-per-hour", SetCount<&RunOptions::max_restarts_per_hour>},
+    {"min-uptime", SetSeconds<&RunOptions::min_uptime>},
+    {"max-early-failures", SetCount<&RunOptions::max_early_failures>},
+    {"max-stuck-restarts", SetCount<&RunOptions::max_stuck_restarts>},
+    {"max-node-failures", SetCount<&RunOptions::max_node_failures>},
     {"shutdown-timeout", SetSeconds<&RunOptions::shutdown_timeout>},
     {"lost-peer-grace", SetSeconds<&RunOptions::lost_peer_grace>},
     {"reconnect-timeout", SetSeconds<&RunOptions::reconnect_timeout>},
@@ -427,6 +460,10 @@ absl::StatusOr<RunOptions> ParseRunOptions(std::span<const std::string> words,
   const char* timeout = get_env(env::kShutdownTimeout);
   if (timeout != nullptr && *timeout != '\0' && !given.contains("shutdown-timeout")) {
     given["shutdown-timeout"] = {env::kShutdownTimeout, timeout};
+  }
+  const char* topology = get_env(env::kTopologyKey);
+  if (topology != nullptr && *topology != '\0' && !given.contains("topology-key")) {
+    given["topology-key"] = {env::kTopologyKey, topology};
   }
   for (const auto& [name, set] : kSetters) {
     auto it = given.find(name);

@@ -67,6 +67,15 @@ struct RunOptions {
   Duration reconnect_timeout = std::chrono::seconds(60);
   agent::LostContact lost_contact = agent::LostContact::kAuto;
   int max_restarts = 0;
+  int max_restarts_per_hour = 0;
+  Duration min_uptime = std::chrono::seconds(1);
+  // More than the usual --max-restarts, so that a job that dies at once ends as under torchrun, and
+  // few enough that one with a large budget doesn't burn it.
+  int max_early_failures = 10;
+  int max_stuck_restarts = 3;
+  int max_node_failures = 0;
+  std::string topology_key;
+  bool allow_other_programs = false;
   std::string local_addr;
   std::string role = "default";
   bool is_module = false;

@@ -118,6 +118,35 @@ TEST(RunOptions, TakesEveryFlag) {
   EXPECT_EQ(options.prefix, PrefixChoice::kNever);
 }
 
+TEST(RunOptions, TakesTheRulesOfRestartsAndNodes) {
+  RunOptions options = Parse({"p"});
+  EXPECT_EQ(options.max_restarts_per_hour, 0);
+  EXPECT_EQ(options.min_uptime, seconds(1));
+  EXPECT_EQ(options.max_early_failures, 10);
+  EXPECT_EQ(options.max_stuck_restarts, 3);
+  EXPECT_EQ(options.max_node_failures, 0);
+  EXPECT_EQ(options.topology_key, "");
+  EXPECT_FALSE(options.allow_other_programs);
+  options = Parse({"--max-restarts-per-hour=4", "--min-uptime=0.5", "--max-early-failures=0",
+                   "--max-stuck-restarts=1", "--max-node-failures=2", "--topology-key=rack2-n7",
+                   "--allow-other-programs", "p"});
+  EXPECT_EQ(options.max_restarts_per_hour, 4);
+  EXPECT_EQ(options.min_uptime, milliseconds(500));
+  EXPECT_EQ(options.max_early_failures, 0);
+  EXPECT_EQ(options.max_stuck_restarts, 1);
+  EXPECT_EQ(options.max_node_failures, 2);
+  EXPECT_EQ(options.topology_key, "rack2-n7");
+  EXPECT_TRUE(options.allow_other_programs);
+}
+
+TEST(RunOptions, TheTopologyKeyMayComeFromTheNodesEnvironment) {
+  const Variables variables = {{"MUSTER_TOPOLOGY_KEY", "rack1"}};
+  EXPECT_EQ(Parse({"p"}, variables).topology_key, "rack1");
+  EXPECT_EQ(Parse({"--topology-key=rack2", "p"}, variables).topology_key, "rack2");
+  EXPECT_THAT(ErrorOf({"p"}, {{"MUSTER_TOPOLOGY_KEY", "rack 1"}}),
+              HasSubstr("MUSTER_TOPOLOGY_KEY: \"rack 1\""));
+}
+
 TEST(RunOptions, ReadsVariablesBelowTheCommandLine) {
   Variables variables = {{"PET_NNODES", "2"},      {"PET_NPROC_PER_NODE", "4"},
                          {"PET_STANDALONE", "0"},  {"PET_NO_PYTHON", "1"},
@@ -165,6 +194,14 @@ TEST(RunOptions, NamesFlagValueAndWhatIsAllowed) {
       {"--shutdown-timeout", "inf", "seconds, 0 or more"},
       {"--shutdown-timeout", "soon", "seconds, 0 or more"},
       {"--monitor-interval", "x", "seconds"},
+      {"--max-restarts-per-hour", "-1", "0 or more"},
+      {"--min-uptime", "-1", "seconds, 0 or more"},
+      {"--max-early-failures", "few", "0 or more"},
+      {"--max-stuck-restarts", "1e9", "0 or more"},
+      {"--max-node-failures", "2.5", "0 or more"},
+      {"--topology-key", "rack 2", "without blanks"},
+      {"--topology-key", std::string(257, 'k'), "at most 256 bytes"},
+      {"--allow-other-programs", "maybe", "1 or 0"},
       {"--max-restarts", "1.5", "0 or more"},
       {"--start-method", "x", "spawn, fork or forkserver"},
       {"--prefix", "maybe", "auto, always or never"},

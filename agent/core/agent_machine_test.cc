@@ -199,7 +199,7 @@ Waiting:
   Shard: refuse rank 2 step 50
   Committed: refuse rank 0 step 50
   StopRequested: send Leave stopped by SIGTERM; disconnect; end 143
-  GuardianLost: send Leave the guardian ...; disconnect; end 70
+  GuardianLost: send Leave, lost: the guardian ...; disconnect; end 70
 Running:
   Disconnected: show; connect; probe
   Hopeless: show; connect; probe
@@ -217,7 +217,7 @@ Running:
   Shard: send ShardReport 50; grant rank 2 step 50
   Committed: send CommitDone 50
   StopRequested: show; stop r1 signal 15 grace 30000
-  GuardianLost: send Leave the guardian ...; disconnect; end 70
+  GuardianLost: send Leave, lost: the guardian ...; disconnect; end 70
 Failed:
   Disconnected: show; connect; probe
   Hopeless: show; connect; probe
@@ -233,7 +233,7 @@ Failed:
   Shard: refuse rank 2 step 50
   Committed: refuse rank 0 step 50
   StopRequested: show
-  GuardianLost: send Leave the guardian ...; disconnect; end 70
+  GuardianLost: send Leave, lost: the guardian ...; disconnect; end 70
 FailedGone:
   Disconnected: show; connect
   Hopeless: show; connect
@@ -248,7 +248,7 @@ FailedGone:
   Shard: refuse rank 2 step 50
   Committed: refuse rank 0 step 50
   StopRequested: send Leave stopped by SIGTERM; disconnect; show; end 143
-  GuardianLost: send Leave the guardian ...; disconnect; show; end 70
+  GuardianLost: send Leave, lost: the guardian ...; disconnect; show; end 70
 Stopping:
   Disconnected: show; connect; probe
   Hopeless: show; connect; probe
@@ -263,7 +263,7 @@ Stopping:
   Shard: refuse rank 2 step 50
   Committed: refuse rank 0 step 50
   StopRequested: show
-  GuardianLost: send Leave the guardian ...; disconnect; end 70
+  GuardianLost: send Leave, lost: the guardian ...; disconnect; end 70
 Succeeded:
   Disconnected: show; connect
   Hopeless: show; connect
@@ -278,7 +278,7 @@ Succeeded:
   Shard: send ShardReport 50; grant rank 2 step 50
   Committed: send CommitDone 50
   StopRequested: show
-  GuardianLost: send Leave the guardian ...; disconnect; end 70
+  GuardianLost: send Leave, lost: the guardian ...; disconnect; end 70
 SucceededGone:
   Disconnected: show; connect
   Hopeless: show; connect
@@ -293,7 +293,7 @@ SucceededGone:
   Shard: send ShardReport 50; grant rank 2 step 50
   Committed: send CommitDone 50
   StopRequested: send Leave stopped by SIGTERM; disconnect; end 143
-  GuardianLost: send Leave the guardian ...; disconnect; end 70
+  GuardianLost: send Leave, lost: the guardian ...; disconnect; end 70
 Lost:
   Connected: send Attach running r1 highest 1
   Refused: renew 2750

@@ -34,6 +34,8 @@ class AgentRules {
     Verdict verdict;
     // The rendezvous has to be told, if contact holds: Leave with the verdict's reason.
     bool takes_leave = false;
+    // ... and that this node is lost, rather than that it goes in order.
+    bool is_lost = false;
     // Nobody can take this node's place any more, so the lease binds no longer.
     bool is_job_over = false;
   };

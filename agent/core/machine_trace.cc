@@ -37,7 +37,7 @@ std::string Text(const StopDone& m) {
 }
 std::string Text(const ShardReport& m) { return "ShardReport " + std::to_string(m.commit.step); }
 std::string Text(const CommitDone& m) { return "CommitDone " + std::to_string(m.commit.step); }
-std::string Text(const Leave& m) { return "Leave " + m.reason; }
+std::string Text(const Leave& m) { return (m.is_lost ? "Leave, lost: " : "Leave ") + m.reason; }
 std::string Text(const WorkerSucceeded& m) { return "WorkerSucceeded " + RoundText(m.world); }
 std::string Text(const LeaveRequest& m) { return "LeaveRequest " + m.reason; }
 std::string Text(const CheckpointStep& m) { return "CheckpointStep " + std::to_string(m.step); }

@@ -76,6 +76,8 @@ const std::map<std::string, std::function<void(JobStory&)>> kEvents = {
        s.Send("a", CommitDone{s.world("a"), {1, "/c"}});
      }},
     {"leave", [](JobStory& s) { s.Leave("a"); }},
+    {"leave, lost",
+     [](JobStory& s) { s.Send("a", Leave{.reason = "its guardian ended", .is_lost = true}); }},
     {"stream ends", [](JobStory& s) { s.Break("a"); }},
     {"lost",
      [](JobStory& s) {
@@ -143,6 +145,7 @@ const std::map<std::string, std::string> kTable = {
     {"worker failed", "G C S S S O F"},
     {"stop done", "G C S S S O F"},
     {"leave", "G G S S S O F"},
+    {"leave, lost", "G G S S S O F"},
     {"shard", "G C R S V O F"},
     {"commit done", "G C R S V O F"},
     {"time", "G C R S V O F"},
