@@ -148,10 +148,7 @@ void AgentLoop::OnWorkerExited(RoundId round, LocalRank local_rank, int64_t pid,
   tasks_->Post([this, round, local_rank, pid, exit] {
     if (round != place_.world.round) return;
     WorkerFailure failure = FailureOf(local_rank, pid, exit);
-    KillEvidence kill = memory_.Explain(local_rank, pid, exit);
-    failure.out_of_memory = kill.out_of_memory;
-    failure.evidence = std::move(kill.text);
-    if (!exit.Succeeded()) return LookUpWhy(round, failure);
+    if (!exit.Succeeded()) return LookUpWhy(round, std::move(failure));
     ordered_.Add(WorkerEnded{.round = round, .local_rank = local_rank, .failure = failure}, 0,
                  clock_.Now());
   });

@@ -103,7 +103,7 @@ class AgentLoop : public rendezvous::SessionObserver,
   WorkerFailure FailureOf(LocalRank local_rank, int64_t pid, WorkerExit exit);
   WorkerFailure FailureToStart(LocalRank local_rank, int error);
   bool RefuseWithoutPipes(const std::vector<WorkerPipes>& pipes);
-  void LookUpWhy(RoundId round, const WorkerFailure& failure);
+  void LookUpWhy(RoundId round, WorkerFailure failure);
   void TakeHungLook(uint64_t number, const HungLook& look);
   void KeepStacks(uint64_t number, const std::string& stacks);
   void LookUpCore(uint64_t number, const WorkerFailure& failure);

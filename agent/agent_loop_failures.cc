@@ -40,8 +40,11 @@ WorkerFailure AgentLoop::FailureOf(LocalRank local_rank, int64_t pid, WorkerExit
   return failure;
 }
 
-void AgentLoop::LookUpWhy(RoundId round, const WorkerFailure& failure) {
+void AgentLoop::LookUpWhy(RoundId round, WorkerFailure failure) {
   LocalRank local_rank = failure.local_rank;
+  KillEvidence kill = memory_.Explain(local_rank, failure.pid, failure.exit);
+  failure.out_of_memory = kill.out_of_memory;
+  failure.evidence = std::move(kill.text);
   std::string error_file = parts_.layout->ErrorFile(place_.attempt, local_rank);
   int facts = 1 + (error_file.empty() ? 0 : 1) + (failure.exit.dumped_core ? 1 : 0);
   uint64_t number =
