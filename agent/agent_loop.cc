@@ -152,9 +152,6 @@ void AgentLoop::OnWorkerExited(RoundId round, LocalRank local_rank, int64_t pid,
   tasks_->Post([this, round, local_rank, pid, exit, at] {
     if (round != place_.world.round) return;
     WorkerFailure failure = FailureOf(local_rank, pid, exit);
-    KillEvidence kill = memory_.Explain(local_rank, pid, exit);
-    failure.out_of_memory = kill.out_of_memory;
-    failure.evidence = std::move(kill.text);
     WorkerEnded ended{
         .round = round, .local_rank = local_rank, .failure = std::move(failure), .at = at};
     if (!exit.Succeeded()) return LookUpWhy(std::move(ended));

@@ -41,8 +41,11 @@ WorkerFailure AgentLoop::FailureOf(LocalRank local_rank, int64_t pid, WorkerExit
 }
 
 void AgentLoop::LookUpWhy(WorkerEnded ended) {
+  LocalRank local_rank = ended.local_rank;
+  KillEvidence kill = memory_.Explain(local_rank, ended.failure.pid, ended.failure.exit);
+  ended.failure.out_of_memory = kill.out_of_memory;
+  ended.failure.evidence = std::move(kill.text);
   const WorkerFailure failure = ended.failure;
-  LocalRank local_rank = failure.local_rank;
   std::string error_file = parts_.layout->ErrorFile(place_.attempt, local_rank);
   int facts = 1 + (error_file.empty() ? 0 : 1) + (failure.exit.dumped_core ? 1 : 0);
   uint64_t number = ordered_.Add(std::move(ended), facts, clock_.Now() + kLastWordsPatience);
