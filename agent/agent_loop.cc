@@ -198,7 +198,8 @@ void AgentLoop::OnStepReported(const World& world, LocalRank local_rank, int64_t
 }
 
 void AgentLoop::OnHello(RoundId round, LocalRank local_rank) {
-  tasks_->Post([this, round, local_rank] {
+  // A worker may connect as often as it likes; one whose word is dropped is left to the lease.
+  tasks_->Offer([this, round, local_rank] {
     Step(WorkerSaidHello{.round = round, .local_rank = local_rank});
   });
 }
@@ -293,7 +294,7 @@ WorkerService::Round AgentLoop::ServiceRound() const {
                           .world_size = place_.world_size,
                           .local_rank = local_rank,
                           .local_world_size = node.worker_count,
-                          .address = node.address,
+                          .address = address_,
                           .attempt = place_.attempt,
                           .restarts_charged = place_.restarts_charged,
                           .resume = place_.resume};

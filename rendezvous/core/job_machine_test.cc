@@ -70,6 +70,20 @@ TEST(JobMachine, AStallOfThisProcessRestartsEveryLease) {
   EXPECT_NE(story.machine().state(), JobState::kRunning);
 }
 
+TEST(JobMachine, AfterAStallThoseWhoGaveUpOnItHaveTimeToComeBack) {
+  JobStory story = RunningPair();
+  StepInput input;
+  input.now = story.now() + std::chrono::seconds(30);
+  story.machine().Step(input, SessionEnded{story.session("b")});
+  // 250 ms between two tries and the usual grace.
+  input.now = input.now + std::chrono::milliseconds(340);
+  story.machine().Step(input, TimePassed{});
+  EXPECT_EQ(story.machine().state(), JobState::kRunning);
+  input.now = input.now + std::chrono::milliseconds(20);
+  story.machine().Step(input, TimePassed{});
+  EXPECT_NE(story.machine().state(), JobState::kRunning);
+}
+
 TEST(JobMachine, WhileAgentsAreAttachedItWakesEveryThirdOfALease) {
   JobStory story = RunningPair();
   EXPECT_LE(story.machine().NextWakeup() - story.now(), std::chrono::seconds(1));
