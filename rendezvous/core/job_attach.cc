@@ -19,10 +19,12 @@ void JobMachine::Rules::OnAttach(SessionId session, const Attach& attach) {
   if (IsFinal()) return AttachAfterEnd(session, attach);
   std::optional<std::string> problem = MalformedAttach(attach);
   if (!problem && terms_) problem = Disagreement(*terms_, first_node_, attach);
+  if (!problem && terms_) problem = AddressProblem(first_node_, first_address_, attach);
   if (problem) return Refuse(session, RefusalCode::kDisagrees, "job " + run_id_ + ": " + *problem);
   if (!terms_) {
     terms_ = attach.terms;
     first_node_ = attach.node_name;
+    first_address_ = attach.address;
   }
   highest_round_ = std::max(highest_round_, attach.highest_round);
   if (attach.running) highest_round_ = std::max(highest_round_, attach.running->world.round);

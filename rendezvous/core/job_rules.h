@@ -171,6 +171,7 @@ class JobMachine::Rules {
 
   std::optional<JobTerms> terms_;
   std::string first_node_;
+  std::string first_address_;
 
   // In order of arrival; addresses are stable.
   std::map<MemberId, Member> members_;
