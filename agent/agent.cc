@@ -104,7 +104,9 @@ Agent::Agent(AgentSettings settings, AgentParts parts)
 Agent::~Agent() = default;
 
 Verdict Agent::Run() { return work_->Run(); }
-void Agent::RequestStop(int signal) { work_->loop().RequestStop(signal); }
+void Agent::RequestStop(int signal, std::string notice) {
+  work_->loop().RequestStop(signal, std::move(notice));
+}
 void Agent::ForwardSignal(int signal) { work_->loop().ForwardSignal(signal); }
 
 }  // namespace muster::agent

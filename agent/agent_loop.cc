@@ -87,8 +87,10 @@ void AgentLoop::PerformAll(std::vector<AgentEffect> effects) {
 
 // ---- events --------------------------------------------------------------------------------
 
-void AgentLoop::RequestStop(int signal) {
-  tasks_->Post([this, signal] { Step(StopRequested{.signal = signal}); });
+void AgentLoop::RequestStop(int signal, std::string notice) {
+  tasks_->Post([this, signal, notice = std::move(notice)] {
+    Step(StopRequested{.signal = signal, .notice = notice});
+  });
 }
 
 void AgentLoop::ForwardSignal(int signal) {
@@ -171,9 +173,22 @@ void AgentLoop::OnCommitPublished(CommitDone done) {
   tasks_->Post([this, done = std::move(done)] { Step(WorkerCommitted{done}); });
 }
 
-void AgentLoop::OnStepReported(const World& world, LocalRank local_rank, int64_t step) {
-  tasks_.Post([this, world, local_rank, step] {
-    Step(WorkerReportedStep{.world = world, .local_rank = local_rank, .step = step});
+void AgentLoop::OnStepReported(const World& world, LocalRank local_rank,
+                               worker_channel::StepDone done) {
+  tasks_->Post([this, world, local_rank, done] {
+    Step(WorkerReportedStep{
+        .world = world, .local_rank = local_rank, .step = done.step, .can_save = done.can_save});
+  });
+}
+
+void AgentLoop::OnCheckpointAnnounced(const World& world, int64_t step) {
+  tasks_->Post(
+      [this, world, step] { Step(WorkerAnnouncedCheckpoint{.world = world, .step = step}); });
+}
+
+void AgentLoop::OnCheckpointKnown(const World& world, LocalRank local_rank, int64_t step) {
+  tasks_->Post([this, world, local_rank, step] {
+    Step(WorkerKnowsCheckpoint{.world = world, .local_rank = local_rank, .step = step});
   });
 }
 
@@ -298,6 +313,18 @@ void AgentLoop::Perform(const AnswerCommit& answer) {
                                 .commit = answer.commit,
                                 .is_granted = answer.is_granted,
                                 .reason = answer.reason});
+}
+
+void AgentLoop::Perform(const AskForCheckpoint& ask) {
+  parts_.service->AskForCheckpoint(ask.world);
+}
+
+void AgentLoop::Perform(const TellCheckpoint& tell) {
+  parts_.service->TellCheckpoint(tell.world, tell.step);
+}
+
+void AgentLoop::Perform(const AgreeOnCheckpoint& agree) {
+  parts_.service->AgreeOnCheckpoint(agree.world);
 }
 
 void AgentLoop::Perform(const Show& show) { parts_.pump->Say("muster: " + show.text); }

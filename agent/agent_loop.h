@@ -53,7 +53,8 @@ class AgentLoop : public rendezvous::SessionObserver,
   // After Run(): the error file of the first worker of the last round on this node that left one.
   const std::string& first_error_file() const { return first_error_file_; }
 
-  void RequestStop(int signal);
+  // `notice`: what announced it, where that was no signal to `muster run` ("/run/preempted").
+  void RequestStop(int signal, std::string notice = "");
   void ForwardSignal(int signal);
 
   void OnConnected(uint64_t connection) override;
@@ -66,7 +67,10 @@ class AgentLoop : public rendezvous::SessionObserver,
   void OnGuardianLost(std::string why) override;
   void OnShardReported(ShardReport report) override;
   void OnCommitPublished(CommitDone done) override;
-  void OnStepReported(const World& world, LocalRank local_rank, int64_t step) override;
+  void OnStepReported(const World& world, LocalRank local_rank,
+                      worker_channel::StepDone done) override;
+  void OnCheckpointAnnounced(const World& world, int64_t step) override;
+  void OnCheckpointKnown(const World& world, LocalRank local_rank, int64_t step) override;
 
  private:
   // All below: on Run()'s thread.
@@ -83,6 +87,9 @@ class AgentLoop : public rendezvous::SessionObserver,
   void Perform(const AbortCollectives& abort);
   void Perform(const RenewDeadline& renew);
   void Perform(const AnswerCommit& answer);
+  void Perform(const AskForCheckpoint& ask);
+  void Perform(const TellCheckpoint& tell);
+  void Perform(const AgreeOnCheckpoint& agree);
   void Perform(const Show& show);
   void Perform(const End& end);
 

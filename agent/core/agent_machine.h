@@ -75,11 +75,30 @@ struct WorkerReportedStep {
   World world;
   LocalRank local_rank;
   int64_t step = 0;
+  // Its program asks whether to save after each.
+  bool can_save = false;
 };
 
-// SIGINT, SIGTERM, SIGHUP or SIGQUIT to `muster run`. A second one shortens the grace to zero.
+// Rank 0's worker, asked by AskForCheckpoint, saves after this step and waits before it.
+struct WorkerAnnouncedCheckpoint {
+  World world;
+  int64_t step = 0;
+};
+
+// A local worker will save after this step.
+struct WorkerKnowsCheckpoint {
+  World world;
+  LocalRank local_rank;
+  int64_t step = 0;
+};
+
+// SIGINT, SIGTERM, SIGHUP or SIGQUIT to `muster run`, or a notice of preemption, which is as good
+// as SIGTERM. SIGTERM lets workers that can save agree on a last checkpoint. A second one shortens
+// the grace to zero.
 struct StopRequested {
   int signal = 0;
+  // What announced it, if it was no such signal: "preemption notice /run/preempted".
+  std::string notice = "";
 };
 
 struct GuardianLost {
@@ -89,10 +108,10 @@ struct GuardianLost {
 // The loop's timer: at or after NextWakeup().
 struct TimePassed {};
 
-using AgentEvent =
-    std::variant<RendezvousConnected, RendezvousDisconnected, RendezvousSaid, WorkerStarted,
-                 WorkerEnded, GroupGone, WorkerReportedShard, WorkerCommitted, WorkerReportedStep,
-                 StopRequested, GuardianLost, TimePassed>;
+using AgentEvent = std::variant<RendezvousConnected, RendezvousDisconnected, RendezvousSaid,
+                                WorkerStarted, WorkerEnded, GroupGone, WorkerReportedShard,
+                                WorkerCommitted, WorkerReportedStep, WorkerAnnouncedCheckpoint,
+                                WorkerKnowsCheckpoint, StopRequested, GuardianLost, TimePassed>;
 
 struct StepInput {
   Instant now;
@@ -143,6 +162,21 @@ struct AnswerCommit {
   std::string reason;
 };
 
+// Ask rank 0's worker, which is on this node, to name a step to save after.
+struct AskForCheckpoint {
+  World world;
+};
+// Tell every local worker that reports steps to save after this one; each answers with
+// WorkerKnowsCheckpoint.
+struct TellCheckpoint {
+  World world;
+  int64_t step = 0;
+};
+// Every rank knows the step that rank 0's worker announced: it goes on.
+struct AgreeOnCheckpoint {
+  World world;
+};
+
 // One line for the person who watches. Each differs from the one before.
 struct Show {
   std::string text;
@@ -154,7 +188,8 @@ struct End {
 };
 
 using AgentEffect = std::variant<Connect, Disconnect, SendToRendezvous, SpawnGroup, StopGroup,
-                                 AbortCollectives, RenewDeadline, AnswerCommit, Show, End>;
+                                 AbortCollectives, RenewDeadline, AnswerCommit, AskForCheckpoint,
+                                 TellCheckpoint, AgreeOnCheckpoint, Show, End>;
 
 // ---- the machine ---------------------------------------------------------------------------
 

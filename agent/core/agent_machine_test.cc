@@ -151,6 +151,11 @@ std::vector<NamedEvent> Events() {
       {"Shard", WorkerReportedShard{{.world = WorldOf(1), .rank = Rank(2), .commit = commit}}},
       {"Committed", WorkerCommitted{{.world = WorldOf(1), .commit = commit}}},
       {"Stepped", WorkerReportedStep{.world = WorldOf(1), .local_rank = LocalRank(1), .step = 5}},
+      {"Announced", WorkerAnnouncedCheckpoint{.world = WorldOf(1), .step = 6}},
+      {"Knows", WorkerKnowsCheckpoint{.world = WorldOf(1), .local_rank = LocalRank(1), .step = 6}},
+      {"CheckpointWanted", said(CheckpointWanted{.world = WorldOf(1)})},
+      {"CheckpointAt", said(CheckpointAt{.world = WorldOf(1), .step = 6})},
+      {"CheckpointAgreed", said(CheckpointAgreed{.world = WorldOf(1), .step = 6})},
       {"StopRequested", StopRequested{.signal = SIGTERM}},
       {"GuardianLost", GuardianLost{.why = "killed"}},
       {"TimePassed", TimePassed{}},
@@ -211,6 +216,8 @@ Running:
   GroupGone: show; disconnect; connect
   Shard: send ShardReport 50; grant rank 2 step 50
   Committed: send CommitDone 50
+  Announced: send CheckpointStep 6
+  CheckpointAt: tell checkpoint 6
   StopRequested: show; stop r1 signal 15 grace 30000
   GuardianLost: send Leave the guardian ...; disconnect; end 70
 Failed:
@@ -272,6 +279,8 @@ Succeeded:
   JobEnded: renew 2900
   Shard: send ShardReport 50; grant rank 2 step 50
   Committed: send CommitDone 50
+  Announced: send CheckpointStep 6
+  CheckpointAt: send CheckpointStepKnown 6
   StopRequested: show
   GuardianLost: send Leave the guardian ...; disconnect; end 70
 SucceededGone:
@@ -287,6 +296,8 @@ SucceededGone:
   JobEnded: disconnect; end 7
   Shard: send ShardReport 50; grant rank 2 step 50
   Committed: send CommitDone 50
+  Announced: send CheckpointStep 6
+  CheckpointAt: send CheckpointStepKnown 6
   StopRequested: send Leave stopped by SIGTERM; disconnect; end 143
   GuardianLost: send Leave the guardian ...; disconnect; end 70
 Lost:

@@ -25,7 +25,8 @@ void AgentRules::On(const StopRequested& event) {
     if (HasProcesses()) Stop(plan);
     return;
   }
-  Verdict verdict = VerdictOfUserStop(event.signal);
+  if (user_stops_ == 1 && CanDepart(event)) return Depart(event);
+  Verdict verdict = VerdictOfUserStop(event.signal, event.notice);
   if (HasProcesses()) {
     ShowLine(verdict.reason + ": stopping the workers; a second signal kills them");
   }

@@ -27,8 +27,8 @@ class WorkerGroup {
   RoundId round() const { return place_.world.round; }
 
   void Started(LocalRank local_rank, int64_t pid);
-  // It completed `step`; -1 before the first.
-  void Stepped(LocalRank local_rank, int64_t step);
+  // It completed `step`. `can_save`: its program asks whether to save after each.
+  void Stepped(LocalRank local_rank, int64_t step, bool can_save);
   // Ends that follow from a stop are kNothing, except failures of their own in a group that a local
   // failure stopped: those are the first failure's followers.
   Change Ended(LocalRank local_rank, const WorkerFailure& failure, Instant now);
@@ -60,6 +60,10 @@ class WorkerGroup {
 
   // The lowest of the workers' last completed steps; -1: not all of them have reported one.
   int64_t lowest_step() const;
+  // All workers can be asked to save.
+  bool can_save() const;
+  bool is_running(LocalRank local_rank) const;
+  int worker_count() const { return static_cast<int>(states_.size()); }
 
   // Failures for the rendezvous, with their age as of `now`.
   std::vector<WorkerFailure> Failures(Instant now) const;
@@ -77,7 +81,9 @@ class WorkerGroup {
 
   StartRound place_;
   std::vector<State> states_;
+  // By local rank; -1 before the first.
   std::vector<int64_t> steps_;
+  std::vector<bool> can_save_;
   std::vector<Failure> failures_;
   std::optional<StopPlan> stop_;
   bool has_succeeded_ = false;

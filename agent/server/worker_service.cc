@@ -121,6 +121,25 @@ class WorkerService::Loop {
     }
   }
 
+  // To those connections of this round's workers over which steps are reported.
+  void Push(const World& world, std::optional<Rank> rank, const Message& message) {
+    if (!round_ || round_->scope.world != world || abort_) return;
+    for (Peer& peer : connections_) {
+      if (!peer.reports_steps || (rank && peer.welcome->rank != *rank)) continue;
+      peer.connection.Send(message);
+    }
+  }
+
+  void AgreeOnCheckpoint(const World& world) {
+    if (!round_ || round_->scope.world != world) return;
+    for (Peer& peer : connections_) {
+      for (const Pending& p : peer.pending) {
+        if (p.is_announcement) peer.connection.Send(AnswerOf(p.request, absl::OkStatus()));
+      }
+      std::erase_if(peer.pending, [](const Pending& p) { return p.is_announcement; });
+    }
+  }
+
   void AnswerCommit(const Answer& answer) {
     if (!round_ || round_->scope.world != answer.world) return;
     for (Peer& peer : connections_) {
@@ -143,6 +162,8 @@ class WorkerService::Loop {
     uint64_t request = 0;
     // Of ShardDone and CommitPublished.
     std::optional<Commit> commit;
+    // AnnounceCheckpoint.
+    bool is_announcement = false;
   };
 
   struct Peer {
@@ -156,7 +177,9 @@ class WorkerService::Loop {
     const worker_channel::Welcome* welcome = nullptr;
     std::deque<Pending> pending;
     // Reported, and not passed on yet: a fast loop reports many steps between two of our turns.
-    std::optional<int64_t> step;
+    std::optional<worker_channel::StepDone> step;
+    // It has reported one: the worker's training loop speaks here, not a process forked from it.
+    bool reports_steps = false;
   };
 
   void Run() {
@@ -248,10 +271,18 @@ class WorkerService::Loop {
     if (const auto* hello = std::get_if<worker_channel::Hello>(&message)) return Let(peer, *hello);
     if (peer.welcome == nullptr) return false;
     if (const auto* done = std::get_if<worker_channel::StepDone>(&message)) {
-      peer.step = done->step;
+      peer.step = *done;
+      peer.reports_steps = true;
       return true;
     }
     PassOnStep(peer);
+    if (const auto* known = std::get_if<worker_channel::CheckpointKnown>(&message)) {
+      observer_->OnCheckpointKnown(round_->scope.world, peer.welcome->local_rank, known->step);
+      return true;
+    }
+    if (const auto* announced = std::get_if<worker_channel::AnnounceCheckpoint>(&message)) {
+      return Announced(peer, *announced);
+    }
     if (const auto* set = std::get_if<worker_channel::SetKey>(&message)) return Set(peer, *set);
     if (const auto* get = std::get_if<worker_channel::GetKey>(&message)) return Get(peer, *get);
     if (const auto* shard = std::get_if<worker_channel::ShardDone>(&message)) {
@@ -302,7 +333,7 @@ class WorkerService::Loop {
     Peer* peer = Find(number);
     if (peer == nullptr) return;
     auto found = std::find_if(peer->pending.begin(), peer->pending.end(), [&](const Pending& p) {
-      return !p.commit && p.request == answer.request;
+      return !p.commit && !p.is_announcement && p.request == answer.request;
     });
     if (found == peer->pending.end()) return;
     peer->pending.erase(found);
@@ -342,6 +373,14 @@ class WorkerService::Loop {
                                 .rank = peer.welcome->rank,
                                 .shard_count = shard.shard_count,
                                 .commit = shard.commit});
+    return true;
+  }
+
+  bool Announced(Peer& peer, const worker_channel::AnnounceCheckpoint& announced) {
+    if (peer.welcome->rank != Rank(0)) return false;
+    if (!Admit(peer, announced.request, std::nullopt)) return true;
+    peer.pending.back().is_announcement = true;
+    observer_->OnCheckpointAnnounced(round_->scope.world, announced.step);
     return true;
   }
 
@@ -410,6 +449,22 @@ void WorkerService::OpenRound(Round round) {
 void WorkerService::Abort(const World& world, Rank culprit, const std::string& reason) {
   loop_->Post(
       [loop = loop_.get(), world, culprit, reason] { loop->Abort(world, culprit, reason); });
+}
+
+void WorkerService::AskForCheckpoint(const World& world) {
+  loop_->Post([loop = loop_.get(), world] {
+    loop->Push(world, Rank(0), worker_channel::CheckpointWanted{});
+  });
+}
+
+void WorkerService::TellCheckpoint(const World& world, int64_t step) {
+  loop_->Post([loop = loop_.get(), world, step] {
+    loop->Push(world, std::nullopt, worker_channel::CheckpointAt{.step = step});
+  });
+}
+
+void WorkerService::AgreeOnCheckpoint(const World& world) {
+  loop_->Post([loop = loop_.get(), world] { loop->AgreeOnCheckpoint(world); });
 }
 
 void WorkerService::AnswerCommit(const Answer& answer) {

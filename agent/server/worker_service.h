@@ -29,8 +29,13 @@ class WorkerServiceObserver {
   virtual ~WorkerServiceObserver() = default;
   virtual void OnShardReported(ShardReport report) = 0;
   virtual void OnCommitPublished(CommitDone done) = 0;
-  // A worker completed `step`. Of several that came together only the last is told.
-  virtual void OnStepReported(const World& world, LocalRank local_rank, int64_t step) = 0;
+  // A worker completed a step. Of several that came together only the last is told.
+  virtual void OnStepReported(const World& world, LocalRank local_rank,
+                              worker_channel::StepDone done) = 0;
+  // Rank 0 saves after that step, and waits for AgreeOnCheckpoint().
+  virtual void OnCheckpointAnnounced(const World& world, int64_t step) = 0;
+  // A worker was told to save after that step.
+  virtual void OnCheckpointKnown(const World& world, LocalRank local_rank, int64_t step) = 0;
 };
 
 class WorkerService {
@@ -66,6 +71,12 @@ class WorkerService {
   // Tells every worker of the round, also one that comes later, that it is over; requests that wait
   // are answered kAborted. Nothing happens for another world than the current one.
   void Abort(const World& world, Rank culprit, const std::string& reason);
+  // Asks rank 0, if its worker is here, to name a step to save after.
+  void AskForCheckpoint(const World& world);
+  // Tells every worker that reports steps to save after this one.
+  void TellCheckpoint(const World& world, int64_t step);
+  // Every rank knows the step that rank 0 named: it may go on.
+  void AgreeOnCheckpoint(const World& world);
   // Answers the oldest ShardDone or CommitPublished of that rank for that commit.
   void AnswerCommit(const Answer& answer);
 

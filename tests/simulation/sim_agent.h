@@ -117,6 +117,9 @@ class SimAgent {
   void Perform(agent::AbortCollectives&) {}
   void Perform(agent::RenewDeadline& effect);
   void Perform(agent::AnswerCommit& effect);
+  void Perform(agent::AskForCheckpoint&) {}
+  void Perform(agent::TellCheckpoint&) {}
+  void Perform(agent::AgreeOnCheckpoint&) {}
   void Perform(agent::Show& effect);
   void Perform(agent::End& effect);
 
