@@ -21,6 +21,8 @@ enum class PlantedFault {
   kLossCharged,             // the loss of a node costs a restart
   kSpareForgotten,          // a spare isn't taken in when a place becomes free
   kSuccessTooEarly,         // the job succeeds before all nodes have
+  kLeaverKept,              // a node that wants to go is taken into the next round
+  kStepNotAwaited,          // rank 0 goes on before all nodes know the step to save after
 };
 
 #ifdef MUSTER_PLANT_FAULTS
