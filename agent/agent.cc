@@ -43,7 +43,8 @@ class Agent::Work {
     if (verdict.succeeded) return verdict;
     std::string report = FailureReport(settings_.program, verdict);
     if (!report.empty()) pump.Say(report);
-    if (!verdict.reason.empty()) pump.Say("muster: " + verdict.reason);
+    const std::string who = verdict.failures.empty() ? "" : settings_.program + ": ";
+    if (!verdict.reason.empty()) pump.Say("muster: " + who + verdict.reason);
     return verdict;
   }
 

@@ -1,5 +1,7 @@
 #include "agent/agent_loop.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <ctime>
 #include <functional>
@@ -12,6 +14,7 @@
 #include "agent/error_file.h"
 #include "agent/free_port.h"
 #include "agent/output_prefix.h"
+#include "agent/process/program_file.h"
 #include "base/entropy.h"
 
 namespace muster::agent {
@@ -34,7 +37,7 @@ bool IsHopeless(absl::StatusCode code) {
 }  // namespace
 
 AgentLoop::AgentLoop(const AgentSettings* settings, const Clock* clock)
-    : settings_(*settings), clock_(*clock) {}
+    : settings_(*settings), clock_(*clock), address_(settings->core.attach.address) {}
 
 Verdict AgentLoop::Run(Parts parts) {
   parts_ = parts;
@@ -102,7 +105,8 @@ void AgentLoop::ForwardSignal(int signal) {
 
 void AgentLoop::OnConnected(uint64_t connection) {
   tasks_->Post([this, connection] {
-    if (connection == connection_) Step(RendezvousConnected{});
+    if (connection != connection_) return;
+    Step(RendezvousConnected{.to_own_address = parts_.client->IsToOwnAddress()});
   });
 }
 
@@ -123,8 +127,7 @@ void AgentLoop::OnDisconnected(uint64_t connection, absl::Status why) {
   tasks_->Post([this, connection, why = std::move(why)] {
     if (connection != connection_) return;
     Step(RendezvousDisconnected{.why = std::string(why.message()),
-                                .is_hopeless = IsHopeless(why.code()),
-                                .is_refused = rendezvous::IsRefused(why)});
+                                .is_hopeless = IsHopeless(why.code())});
   });
 }
 
@@ -139,7 +142,7 @@ void AgentLoop::OnWorkerFailedToStart(RoundId round, LocalRank local_rank, int e
     if (round != place_.world.round) return;
     WorkerEnded ended{
         .round = round, .local_rank = local_rank, .failure = FailureToStart(local_rank, error)};
-    ordered_.Add(std::move(ended), 0, clock_.Now());
+    LookUpFlaw(std::move(ended), error);
   });
 }
 
@@ -175,7 +178,8 @@ void AgentLoop::OnCommitPublished(CommitDone done) {
 
 void AgentLoop::OnStepReported(const World& world, LocalRank local_rank,
                                worker_channel::StepDone done) {
-  tasks_->Post([this, world, local_rank, done] {
+  // Workers may say this as often as they like; one that is dropped is made good by the next.
+  tasks_->Offer([this, world, local_rank, done] {
     Step(WorkerReportedStep{
         .world = world, .local_rank = local_rank, .step = done.step, .can_save = done.can_save});
   });
@@ -192,6 +196,12 @@ void AgentLoop::OnCheckpointKnown(const World& world, LocalRank local_rank, int6
   });
 }
 
+void AgentLoop::OnHello(RoundId round, LocalRank local_rank) {
+  tasks_->Post([this, round, local_rank] {
+    Step(WorkerSaidHello{.round = round, .local_rank = local_rank});
+  });
+}
+
 // ---- effects -------------------------------------------------------------------------------
 
 void AgentLoop::Perform(const Connect&) { connection_ = parts_.client->Connect(); }
@@ -201,9 +211,18 @@ void AgentLoop::Perform(const Disconnect&) {
   connection_ = 0;
 }
 
+void AgentLoop::Perform(const ProbeEndpoint&) {
+  parts_.client->ProbeEndpoint([this](bool is_refused) {
+    tasks_->Post([this, is_refused] { Step(EndpointProbed{.is_refused = is_refused}); });
+  });
+}
+
 void AgentLoop::Perform(const SendToRendezvous& send) {
   AgentMessage message = send.message;
   if (auto* attach = std::get_if<Attach>(&message)) {
+    std::string address = settings_.find_address ? settings_.find_address() : "";
+    if (!address.empty()) address_ = std::move(address);
+    attach->address = address_;
     attach->candidate_port = FindFreePort();
   } else if (auto* done = std::get_if<StopDone>(&message)) {
     done->candidate_port = FindFreePort();
@@ -223,6 +242,7 @@ void AgentLoop::Perform(const SpawnGroup& spawn) {
   }
   std::vector<WorkerCommand> commands = Commands(outputs);
   std::vector<WorkerPipes> pipes = parts_.pump->Open(place_.world.round, outputs);
+  if (RefuseWithoutPipes(pipes)) return;
   for (size_t i = 0; i < pipes.size() && i < commands.size(); ++i) {
     commands[i].stdout_fd = pipes[i].stdout_fd;
     commands[i].stderr_fd = pipes[i].stderr_fd;
@@ -291,6 +311,20 @@ std::vector<WorkerCommand> AgentLoop::Commands(const std::vector<WorkerOutput>& 
     command.worker_id = WorkerIdOf(machine_->incarnation(), place_.world.round, output.local_rank);
   }
   return commands;
+}
+
+// Says of the first worker without pipes that it can't be started. None is started then: they would
+// all be stopped again.
+bool AgentLoop::RefuseWithoutPipes(const std::vector<WorkerPipes>& pipes) {
+  auto without = std::ranges::find_if(pipes, [](const WorkerPipes& p) { return p.error != 0; });
+  if (without == pipes.end()) return false;
+  for (const WorkerPipes& ends : pipes) {
+    if (ends.error != 0) continue;
+    close(ends.stdout_fd);
+    close(ends.stderr_fd);
+  }
+  OnWorkerFailedToStart(place_.world.round, without->local_rank, without->error);
+  return true;
 }
 
 void AgentLoop::Perform(const StopGroup& stop) {
@@ -387,10 +421,28 @@ WorkerFailure AgentLoop::FailureToStart(LocalRank local_rank, int error) {
   failure.node_name = settings_.core.attach.node_name;
   failure.wall_time_s = time(nullptr);
   failure.failed_to_start = true;
-  StartFailure why = ExplainStartFailure(settings_.argv.empty() ? "" : settings_.argv[0], error);
+  StartFailure why = ExplainStartFailure(program(), error, "");
   failure.exit.code = why.exit_code;
   failure.message = std::move(why.message);
   return failure;
+}
+
+void AgentLoop::LookUpFlaw(WorkerEnded ended, int error) {
+  // Without a slash it was looked for along PATH, and its interpreter before the start.
+  bool is_path = program().find('/') != std::string::npos;
+  uint64_t number =
+      ordered_.Add(std::move(ended), is_path ? 1 : 0, clock_.Now() + kLastWordsPatience);
+  if (!is_path) return;
+  bool is_asked = files_.Offer(0, [this, tasks = tasks_, number, error, path = program()] {
+    tasks->Post([this, number, error, path, flaw = FlawOfProgram(path)] {
+      ordered_.Complete(number, [&](AgentEvent& event) {
+        if (!flaw || flaw->error != error) return;
+        std::get<WorkerEnded>(event).failure.message =
+            ExplainStartFailure(path, error, flaw->text).message;
+      });
+    });
+  });
+  if (!is_asked) ordered_.Complete(number, [](AgentEvent&) {});
 }
 
 void AgentLoop::FinishOutput(RoundId round) {

@@ -71,6 +71,7 @@ class AgentLoop : public rendezvous::SessionObserver,
                       worker_channel::StepDone done) override;
   void OnCheckpointAnnounced(const World& world, int64_t step) override;
   void OnCheckpointKnown(const World& world, LocalRank local_rank, int64_t step) override;
+  void OnHello(RoundId round, LocalRank local_rank) override;
 
  private:
   // All below: on Run()'s thread.
@@ -81,6 +82,7 @@ class AgentLoop : public rendezvous::SessionObserver,
   void PerformAll(std::vector<AgentEffect> effects);
   void Perform(const Connect&);
   void Perform(const Disconnect&);
+  void Perform(const ProbeEndpoint&);
   void Perform(const SendToRendezvous& send);
   void Perform(const SpawnGroup& spawn);
   void Perform(const StopGroup& stop);
@@ -96,7 +98,11 @@ class AgentLoop : public rendezvous::SessionObserver,
   // What a person needs to know about a worker that didn't end well: known at once, and looked up.
   WorkerFailure FailureOf(LocalRank local_rank, int64_t pid, WorkerExit exit) const;
   WorkerFailure FailureToStart(LocalRank local_rank, int error);
+  bool RefuseWithoutPipes(const std::vector<WorkerPipes>& pipes);
   void LookUpWhy(RoundId round, const WorkerFailure& failure);
+  // The same of a worker that didn't start.
+  void LookUpFlaw(WorkerEnded ended, int error);
+  std::string program() const { return settings_.argv.empty() ? "" : settings_.argv[0]; }
   void FinishOutput(RoundId round);
   WorkerService::Round ServiceRound() const;
   std::vector<WorkerCommand> Commands(const std::vector<WorkerOutput>& outputs) const;
@@ -122,6 +128,8 @@ class AgentLoop : public rendezvous::SessionObserver,
   std::optional<AgentMachine> machine_;
   // The stream that counts; what others report is stale.
   uint64_t connection_ = 0;
+  // Where other nodes reach this one, as told last.
+  std::string address_;
   // The newest round that was spawned.
   StartRound place_;
   std::string first_error_file_;

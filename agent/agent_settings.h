@@ -3,6 +3,7 @@
 #ifndef MUSTER_AGENT_AGENT_SETTINGS_H_
 #define MUSTER_AGENT_AGENT_SETTINGS_H_
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,10 @@ struct AgentSettings {
   // What to attach with, the endpoint for messages, time-outs. `core.attach.incarnation` and
   // `candidate_port` are filled in by the agent.
   AgentOptions core;
+
+  // Where other nodes reach this one now, in place of `core.attach.address`; an empty answer leaves
+  // it as it was. Asked whenever contact is sought; must not block. Null: it stays as it is.
+  std::function<std::string()> find_address;
 
   // argv of every worker; argv[0] is looked up on PATH unless it holds a slash.
   std::vector<std::string> argv;

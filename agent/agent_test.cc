@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -38,6 +39,8 @@ class SharedClient : public rendezvous::RendezvousClient {
   // Whoever holds `gate` stops what sends.
   SharedClient(FakeRendezvousClient* client, std::mutex* gate) : client_(*client), gate_(*gate) {}
   uint64_t Connect() override { return client_.Connect(); }
+  bool IsToOwnAddress() const override { return client_.IsToOwnAddress(); }
+  void ProbeEndpoint(ProbeCallback done) override { client_.ProbeEndpoint(std::move(done)); }
   void Send(const AgentMessage& message) override {
     std::lock_guard passed(gate_);
     client_.Send(message);
@@ -233,7 +236,8 @@ TEST_F(AgentTest, ShowsTheFailureThatEndedTheJob) {
   std::string console = Console();
   EXPECT_NE(console.find("the program FAILED\n"), std::string::npos) << console;
   EXPECT_NE(console.find("Signal 9 (SIGKILL) received by PID"), std::string::npos) << console;
-  EXPECT_NE(console.find("\nmuster: job a/job failed\n"), std::string::npos) << console;
+  EXPECT_NE(console.find("\nmuster: the program: job a/job failed\n"), std::string::npos)
+      << console;
 }
 
 TEST_F(AgentTest, TheCauseIsLeftWhereALauncherAboveLooks) {
@@ -383,6 +387,35 @@ TEST_F(AgentTest, LeavesWhenItsGuardianIsKilled) {
   kill(guardian_, SIGKILL);
   ASSERT_TRUE(Sent<Leave>());
   EXPECT_EQ(Result().exit_code, 70);
+}
+
+TEST_F(AgentTest, StartsNoWorkerWhoseOutputItCouldNotTake) {
+  Start(ShellSettings("echo it runs"));
+  LetIn();
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit none{3, limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  client().Deliver(PlaceIn(1));
+  std::optional<WorkerFailed> failed = Sent<WorkerFailed>();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  ASSERT_TRUE(failed);
+  EXPECT_TRUE(failed->failure.failed_to_start);
+  EXPECT_FALSE(failed->failure.IsHopeless());
+  EXPECT_EQ(failed->failure.exit.code, 71);
+  EXPECT_NE(failed->failure.message.find("ulimit -n"), std::string::npos);
+  client().Deliver(StopRound{PlaceIn(1).world, StopCause::kWorkerFailed, "it failed", Rank(0)});
+  ASSERT_TRUE(Sent<StopDone>());
+  client().Deliver(PlaceIn(2));
+  ASSERT_TRUE(Sent<NodeSucceeded>());
+  EndJob(Success());
+  EXPECT_TRUE(Result().succeeded);
+  // In the second round alone.
+  const std::string console = Console();
+  size_t first = console.find("it runs");
+  size_t second = console.find("it runs", first + 1);
+  ASSERT_NE(second, std::string::npos) << console;
+  EXPECT_EQ(console.find("it runs", second + 1), std::string::npos) << console;
 }
 
 }  // namespace

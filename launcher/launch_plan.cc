@@ -58,6 +58,17 @@ std::vector<std::string> WorkerArgv(const RunOptions& options, const MachineFact
   return argv;
 }
 
+// torchrun passes over such ranks in silence, and one line may serve nodes of different sizes: a
+// warning, not a refusal.
+void WarnOfAbsentRanks(const char* flag, const StreamSelection& selection, LaunchPlan& plan) {
+  for (const auto& [local_rank, value] : selection.by_local_rank) {
+    if (local_rank < plan.worker_count) continue;
+    plan.warnings.push_back(Cat(flag, " names local rank ", local_rank, " (\"", local_rank, ":",
+                                value, "\"), but this node has local ranks 0 to ",
+                                plan.worker_count - 1, "; nothing comes of it"));
+  }
+}
+
 absl::Status PlanStandalone(const RunOptions& options, const MachineFacts& facts,
                             LaunchPlan& plan) {
   if (options.min_nodes > 1) {
@@ -95,8 +106,9 @@ absl::Status PlanStatic(const RunOptions& options, LaunchPlan& plan) {
     return absl::InvalidArgumentError("the static layout needs a port that all nodes know, not 0");
   }
   if (options.max_nodes > 1 && !options.master_addr_given && options.rdzv_endpoint.empty()) {
-    plan.warning = Cat("--master-addr isn't given, so the nodes meet at ", plan.endpoint.ToString(),
-                       ", which only nodes on this machine can reach");
+    plan.warnings.push_back(Cat("--master-addr isn't given, so the nodes meet at ",
+                                plan.endpoint.ToString(),
+                                ", which only nodes on this machine can reach"));
   }
   plan.hosting = rank == 0 ? Hosting::kAlways : Hosting::kNever;
   plan.joins_if_port_is_taken = options.max_nodes > 1;
@@ -153,6 +165,8 @@ absl::StatusOr<LaunchPlan> MakeLaunchPlan(const RunOptions& options, const Machi
   if (!workers.ok()) return workers.status();
   plan.worker_count = *workers;
   plan.argv = WorkerArgv(options, facts);
+  WarnOfAbsentRanks("--redirects", options.redirects, plan);
+  WarnOfAbsentRanks("--tee", options.tee, plan);
 
   absl::Status planned;
   switch (plan.layout) {

@@ -49,8 +49,8 @@ struct LaunchPlan {
   int worker_count = 1;
   // What every worker executes.
   std::vector<std::string> argv;
-  // Something the user should know though it isn't an error; may be empty.
-  std::string warning;
+  // What the user should know though it is no error: one sentence each.
+  std::vector<std::string> warnings;
 };
 
 // InvalidArgument: one sentence, for options that don't go together or that this machine can't

@@ -8,6 +8,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using Words = std::vector<std::string>;
 
 const MachineFacts kFacts = {
@@ -78,11 +79,11 @@ TEST(LaunchPlan, StaticLayoutIsHostedByNodeRankZero) {
 }
 
 TEST(LaunchPlan, WarnsOfAMeetingPlaceThatOtherMachinesCannotReach) {
-  EXPECT_THAT(Plan({"--nnodes=2"}).warning, HasSubstr("--master-addr isn't given"));
-  EXPECT_EQ(Plan({"--nnodes=2", "--master-addr=127.0.0.1"}).warning, "");
-  EXPECT_EQ(Plan({"--nnodes=2", "--node-rank=1", "--rdzv-endpoint=h"}).warning, "");
-  EXPECT_EQ(Plan({"--master-port=2000"}).warning, "");
-  EXPECT_EQ(Plan({}).warning, "");
+  EXPECT_THAT(Plan({"--nnodes=2"}).warnings, ElementsAre(HasSubstr("--master-addr isn't given")));
+  EXPECT_THAT(Plan({"--nnodes=2", "--master-addr=127.0.0.1"}).warnings, IsEmpty());
+  EXPECT_THAT(Plan({"--nnodes=2", "--node-rank=1", "--rdzv-endpoint=h"}).warnings, IsEmpty());
+  EXPECT_THAT(Plan({"--master-port=2000"}).warnings, IsEmpty());
+  EXPECT_THAT(Plan({}).warnings, IsEmpty());
 }
 
 TEST(LaunchPlan, StaticBackendTakesTheEndpoint) {
@@ -161,6 +162,17 @@ TEST(LaunchPlan, RefusesWhatDoesNotGoTogether) {
   EXPECT_THAT(ErrorOf({"--nnodes=2", "--node-rank=2"}),
               HasSubstr("--node-rank=2 is out of range: with --nnodes=2 it is 0 to 1"));
   EXPECT_THAT(ErrorOf({"--nnodes=2", "--rdzv-endpoint=0.0.0.0"}), HasSubstr("0.0.0.0"));
+}
+
+TEST(LaunchPlan, SaysWhichChosenLocalRanksAreNotThere) {
+  EXPECT_THAT(
+      Plan({"--tee=5:1"}).warnings,
+      ElementsAre("--tee names local rank 5 (\"5:1\"), but this node has local ranks 0 to 0; "
+                  "nothing comes of it"));
+  EXPECT_THAT(Plan({"--nproc-per-node=2", "--redirects=1:3,2:1", "--tee=0:3,4:2"}).warnings,
+              ElementsAre(HasSubstr("--redirects names local rank 2"),
+                          HasSubstr("--tee names local rank 4")));
+  EXPECT_THAT(Plan({"--nproc-per-node=6", "--tee=0:3,5:1"}).warnings, IsEmpty());
 }
 
 }  // namespace

@@ -32,6 +32,10 @@ constexpr milliseconds kListenPause{50};
 constexpr milliseconds kResolvePause{250};
 constexpr milliseconds kQuickLook{250};
 
+int64_t Seconds(Duration duration) {
+  return std::chrono::ceil<std::chrono::seconds>(duration).count();
+}
+
 class Finder {
  public:
   Finder(const LaunchPlan& plan, const MeetingOptions& options) : plan_(plan), options_(options) {}
@@ -45,15 +49,16 @@ class Finder {
  private:
   Outcome FindStatic() {
     if (plan_.hosting == Hosting::kNever) return Join();
+    // Workers of this node look for rank 0 by that name, too.
+    std::optional<MeetingFailure> failure = ResolveEndpoint();
+    if (failure.has_value()) return *std::move(failure);
     if (plan_.terms.max_nodes == 1) return Host();
     // Two nodes may both think they are node rank 0. The one whose address --master-addr isn't
     // finds the other one there; the rendezvous then tells them apart.
-    absl::StatusOr<std::vector<Address>> resolved = Resolve(plan_.endpoint.host);
-    if (resolved.ok() && std::ranges::none_of(*resolved, IsOwnAddress)) {
-      if (Probe(plan_.endpoint.host, plan_.endpoint.port).answer == ProbeAnswer::kMuster) {
-        return Join();
-      }
-      options_.say(Cat("--master-addr=", plan_.endpoint.host, " (", ListOf(*resolved),
+    if (std::ranges::none_of(resolved_, IsOwnAddress)) {
+      ProbeAnswer answer = Probe(plan_.endpoint.host, plan_.endpoint.port).answer;
+      if (answer == ProbeAnswer::kMuster || answer == ProbeAnswer::kSilent) return Join();
+      options_.say(Cat("--master-addr=", plan_.endpoint.host, " (", ListOf(resolved_),
                        ") is no address of this node (", ListOf(OutwardAddresses()),
                        "), which hosts the rendezvous as node rank 0; listening on all of them"));
     }
@@ -76,6 +81,14 @@ class Finder {
     return Join();
   }
 
+  // By the flag that a user would look for.
+  std::string NamedEndpoint() const {
+    if (plan_.layout == Layout::kStatic) {
+      return Cat("the rendezvous at --master-addr=", plan_.endpoint.host);
+    }
+    return Cat("the rendezvous ", plan_.endpoint.ToString());
+  }
+
   // Fills resolved_. A name that isn't known yet is tried again.
   std::optional<MeetingFailure> ResolveEndpoint() {
     if (!resolved_.empty()) return std::nullopt;
@@ -89,16 +102,13 @@ class Finder {
       }
       std::string why(resolved.status().message());
       if (SystemClock().Now() >= end) {
-        return MeetingFailure{
-            kExitUnavailable,
-            Cat("the rendezvous ", plan_.endpoint.ToString(), " can't be reached: the name ", why,
-                "; check its spelling and the name service of this node")};
+        return MeetingFailure{kExitUnavailable,
+                              Cat(NamedEndpoint(), " can't be reached: the name ", why,
+                                  "; check its spelling and the name service of this node")};
       }
       if (!has_said) {
-        int64_t seconds = std::chrono::ceil<std::chrono::seconds>(options_.patience).count();
-        options_.say(Cat("the rendezvous ", plan_.endpoint.ToString(),
-                         " can't be reached yet: the name ", why, "; trying again for ", seconds,
-                         " s (join_timeout)"));
+        options_.say(Cat(NamedEndpoint(), " can't be reached yet: the name ", why,
+                         "; trying again for ", Seconds(options_.patience), " s (join_timeout)"));
       }
       has_said = true;
       std::this_thread::sleep_for(kResolvePause);
@@ -115,7 +125,10 @@ class Finder {
     server_options.job.reconnect_timeout = options_.reconnect_timeout;
     // Nobody can have been there before on a port that the kernel has just chosen.
     server_options.standalone = plan_.endpoint.port == 0;
-    for (int i = 0;; ++i) {
+    Instant end = SystemClock().Now() + options_.patience;
+    int tries_in_vain = 0;
+    bool has_said = false;
+    while (true) {
       absl::StatusOr<std::unique_ptr<RendezvousServer>> server =
           RendezvousServer::Start(server_options);
       if (server.ok()) return Hosted(*std::move(server), local);
@@ -129,17 +142,28 @@ class Finder {
       if (!plan_.joins_if_port_is_taken) return PortTaken("");
       ProbeResult probe = Probe(local.host, local.port);
       if (probe.answer == ProbeAnswer::kMuster) return Join();
-      if (probe.answer == ProbeAnswer::kSomethingElse || i == kListenTries) {
+      tries_in_vain = probe.answer == ProbeAnswer::kNobody ? tries_in_vain + 1 : 0;
+      bool is_over = probe.answer == ProbeAnswer::kSilent && SystemClock().Now() >= end;
+      if (probe.answer == ProbeAnswer::kSomethingElse || tries_in_vain > kListenTries || is_over) {
         return PortTaken(probe.detail);
+      }
+      if (probe.answer == ProbeAnswer::kSilent && !std::exchange(has_said, true)) {
+        options_.say(Cat("port ", local.port, " of this node is held by ", PortHolder(),
+                         ", which accepts connections but doesn't answer yet; waiting for it for ",
+                         Seconds(options_.patience), " s (join_timeout)"));
       }
       std::this_thread::sleep_for(kListenPause);
     }
   }
 
-  MeetingFailure PortTaken(const std::string& detail) const {
+  std::string PortHolder() const {
     std::string holder = HolderOfPort(plan_.endpoint.port);
-    std::string text = Cat("port ", plan_.endpoint.port, " of this node is in use by ",
-                           holder.empty() ? "another process" : holder);
+    return holder.empty() ? "another process" : holder;
+  }
+
+  MeetingFailure PortTaken(const std::string& detail) const {
+    std::string text =
+        Cat("port ", plan_.endpoint.port, " of this node is in use by ", PortHolder());
     if (!detail.empty()) text += Cat(", which is no muster rendezvous (", detail, ")");
     text += plan_.layout == Layout::kElastic ? "; name another port in --rdzv-endpoint on all nodes"
                                              : "; name another one with --master-port";
@@ -176,12 +200,38 @@ class Finder {
     MeetingPlace place;
     place.connect_to = plan_.endpoint;
     place.name = plan_.endpoint.ToString();
-    place.address = plan_.address;
-    if (!place.address.empty()) return place;
+    if (!plan_.address.empty()) {
+      if (std::optional<MeetingFailure> failure = CheckGivenAddress()) return *std::move(failure);
+      place.address = plan_.address;
+      return place;
+    }
     std::optional<MeetingFailure> failure = ResolveEndpoint();
     if (failure.has_value()) return *std::move(failure);
     place.address = OwnAddress();
+    // It may change while the job runs; the way to the rendezvous tells again.
+    place.find_address = [resolved = resolved_] {
+      for (const Address& address : resolved) {
+        absl::StatusOr<Address> end = LocalEndTowards(address);
+        if (end.ok()) return end->ToString();
+      }
+      return std::string();
+    };
     return place;
+  }
+
+  // A loopback address is nobody's from another host, such as the one that hosts the rendezvous.
+  std::optional<MeetingFailure> CheckGivenAddress() const {
+    absl::StatusOr<std::vector<Address>> given = Resolve(plan_.address);
+    absl::StatusOr<std::vector<Address>> there = Resolve(plan_.endpoint.host);
+    bool is_wrong = given.ok() && there.ok() && std::ranges::all_of(*given, &Address::IsLoopback) &&
+                    std::ranges::none_of(*there, IsOwnAddress);
+    if (!is_wrong) return std::nullopt;
+    return MeetingFailure{
+        kExitUsage,
+        Cat("--local-addr=", plan_.address, " (", ListOf(*given),
+            ") can't be reached from other nodes, and the rendezvous ", plan_.endpoint.ToString(),
+            " is on another one; name an address of this node (", ListOf(OutwardAddresses()),
+            ") or leave it out: the way to the rendezvous tells")};
   }
 
   // The local end of the way to the rendezvous: it has proved which way is out.

@@ -26,6 +26,9 @@ struct MeetingPlace {
   std::string name;
   // Where other nodes reach this one.
   std::string address;
+  // The same as it is now, where nobody has said what it shall be: empty if no way leads to the
+  // rendezvous at the moment. Doesn't block; null where the address is fixed.
+  std::function<std::string()> find_address;
 };
 
 struct MeetingFailure {

@@ -5,6 +5,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <string>
+#include <thread>
+#include <utility>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -118,20 +122,116 @@ TEST_F(MeetingPlaceTest, ARendezvousOfAnotherJobIsNotJoined) {
   EXPECT_THAT(failure.text, HasSubstr("--master-port"));
 }
 
-TEST_F(MeetingPlaceTest, AnythingElseThatHasThePortIsNamed) {
-  int listener = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address), size), 0);
-  ASSERT_EQ(listen(listener, 8), 0);
-  ASSERT_EQ(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size), 0);
-  MeetingFailure failure = Failure(Elastic("127.0.0.1", ntohs(address.sin_port)));
-  close(listener);
+// Listens on a port of its own; its kernel accepts, and it says `answer` to each, or nothing.
+class Holder {
+ public:
+  explicit Holder(std::string answer) : answer_(std::move(answer)) {
+    listener_ = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    auto* raw = reinterpret_cast<sockaddr*>(&address);
+    if (bind(listener_, raw, size) != 0 || listen(listener_, 64) != 0 ||
+        getsockname(listener_, raw, &size) != 0) {
+      return;
+    }
+    port = ntohs(address.sin_port);
+    if (!answer_.empty()) thread_ = std::thread([this] { Answer(); });
+  }
+  ~Holder() {
+    shutdown(listener_, SHUT_RDWR);
+    if (thread_.joinable()) thread_.join();
+    close(listener_);
+  }
+  Holder(const Holder&) = delete;
+  Holder& operator=(const Holder&) = delete;
+
+  uint16_t port = 0;
+
+ private:
+  void Answer() const {
+    for (int fd = accept(listener_, nullptr, nullptr); fd >= 0;
+         fd = accept(listener_, nullptr, nullptr)) {
+      send(fd, answer_.data(), answer_.size(), MSG_NOSIGNAL);
+      shutdown(fd, SHUT_WR);
+      char rest[256];
+      while (recv(fd, rest, sizeof(rest), 0) > 0) continue;
+      close(fd);
+    }
+  }
+
+  const std::string answer_;
+  int listener_ = -1;
+  std::thread thread_;
+};
+
+TEST_F(MeetingPlaceTest, AnythingElseThatAnswersAtThePortIsNamedAtOnce) {
+  patience_ = std::chrono::hours(1);
+  Holder holder("SSH-2.0-OpenSSH_9.2p1\r\n");
+  ASSERT_NE(holder.port, 0);
+  MeetingFailure failure = Failure(Elastic("127.0.0.1", holder.port));
   EXPECT_EQ(failure.exit_code, 69);
   EXPECT_THAT(failure.text, HasSubstr("no muster rendezvous"));
+  EXPECT_THAT(failure.text, HasSubstr("doesn't speak gRPC"));
   EXPECT_THAT(failure.text, HasSubstr("--rdzv-endpoint"));
+  EXPECT_THAT(said_, IsEmpty());
+}
+
+TEST_F(MeetingPlaceTest, AHolderThatSaysNothingIsWaitedForThenNamed) {
+  patience_ = std::chrono::milliseconds(10);
+  Holder holder("");
+  ASSERT_NE(holder.port, 0);
+  MeetingFailure failure = Failure(Elastic("127.0.0.1", holder.port));
+  EXPECT_EQ(failure.exit_code, 69);
+  EXPECT_THAT(failure.text, HasSubstr("port " + std::to_string(holder.port)));
+  EXPECT_THAT(failure.text, HasSubstr("--rdzv-endpoint"));
+}
+
+TEST_F(MeetingPlaceTest, WaitingForASilentHolderIsSaidOnce) {
+  patience_ = std::chrono::seconds(4);
+  Holder holder("");
+  ASSERT_NE(holder.port, 0);
+  Failure(Elastic("127.0.0.1", holder.port));
+  ASSERT_EQ(said_.size(), 1u);
+  EXPECT_THAT(said_[0], HasSubstr("process " + std::to_string(getpid())));
+  EXPECT_THAT(said_[0], HasSubstr("doesn't answer yet; waiting for it for 4 s (join_timeout)"));
+}
+
+TEST_F(MeetingPlaceTest, ANodeRankZeroThatCannotResolveTheMasterAddressIsTold) {
+  patience_ = std::chrono::milliseconds(10);
+  for (int nodes : {1, 2}) {
+    LaunchPlan plan;
+    plan.layout = Layout::kStatic;
+    plan.terms.max_nodes = nodes;
+    plan.endpoint = {.host = "no-such-host.invalid", .port = 29500};
+    plan.address = "127.0.0.1";
+    MeetingFailure failure = Failure(plan);
+    EXPECT_EQ(failure.exit_code, 69);
+    EXPECT_THAT(failure.text, HasSubstr("--master-addr=no-such-host.invalid"));
+    EXPECT_THAT(failure.text, HasSubstr("does not resolve"));
+  }
+}
+
+TEST_F(MeetingPlaceTest, ALoopbackAddressIsRefusedWhereTheRendezvousIsElsewhere) {
+  LaunchPlan plan = Elastic("192.0.2.1", 29400);
+  plan.hosting = Hosting::kNever;
+  plan.address = "127.0.0.5";
+  MeetingFailure failure = Failure(plan);
+  EXPECT_EQ(failure.exit_code, 64);
+  EXPECT_THAT(failure.text, HasSubstr("--local-addr=127.0.0.5"));
+  plan.endpoint.host = "127.0.0.1";
+  EXPECT_EQ(Place(plan).address, "127.0.0.5");
+}
+
+TEST_F(MeetingPlaceTest, AnAddressThatNobodyGaveIsLookedUpAgain) {
+  LaunchPlan plan = Elastic("127.0.0.1", 29400);
+  plan.hosting = Hosting::kNever;
+  MeetingPlace place = Place(plan);
+  ASSERT_TRUE(place.find_address);
+  EXPECT_EQ(place.find_address(), "127.0.0.1");
+  plan.address = "127.0.0.5";
+  EXPECT_FALSE(Place(plan).find_address);
 }
 
 TEST_F(MeetingPlaceTest, ANameThatDoesNotResolveIsTriedAgainThenNamed) {

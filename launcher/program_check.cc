@@ -10,6 +10,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "agent/process/program_file.h"
 #include "launcher/text.h"
 
 namespace muster::launcher {
@@ -32,10 +33,18 @@ Found Look(const std::string& path) {
                                                                   : Found::kNotExecutable;
 }
 
+// exec would say "No such file or directory" of a program that is there.
+std::optional<Problem> CheckInterpreter(const std::string& path) {
+  std::optional<agent::ProgramFlaw> flaw = agent::FlawOfProgram(path);
+  if (!flaw) return std::nullopt;
+  return Problem{flaw->error == ENOENT ? 127 : 126,
+                 Cat("the program \"", path, "\" can't be executed: ", flaw->text)};
+}
+
 std::optional<Problem> CheckPath(const std::string& path) {
   switch (Look(path)) {
     case Found::kExecutable:
-      return std::nullopt;
+      return CheckInterpreter(path);
     case Found::kNothing:
       return Problem{127, Cat("the program \"", path, "\" does not exist; check the path")};
     case Found::kFolder:
@@ -53,7 +62,7 @@ std::optional<Problem> CheckSearched(const std::string& name, const char* search
   for (std::string_view folder : Split(search_path != nullptr ? search_path : kDefaultPath, ':')) {
     std::string path = Cat(folder.empty() ? "." : folder, "/", name);
     Found found = Look(path);
-    if (found == Found::kExecutable) return std::nullopt;
+    if (found == Found::kExecutable) return CheckInterpreter(path);
     if (found == Found::kNotExecutable && hidden.empty()) hidden = path;
   }
   if (!hidden.empty()) {

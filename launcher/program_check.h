@@ -28,8 +28,7 @@ struct ProgramToCheck {
   const char* search_path = nullptr;
 };
 
-// Nothing if all is well. What can't be known here (a module's name, a script's `#!` line) isn't
-// looked at.
+// Nothing if all is well. What can't be known here (a module's name) isn't looked at.
 std::optional<Problem> CheckProgram(const ProgramToCheck& program);
 
 // Makes the log folder if needed. Returns one sentence if it can't be written.

@@ -23,8 +23,8 @@ class ProgramCheckTest : public testing::Test {
     Write("text", 0644);
   }
 
-  void Write(const std::string& name, mode_t mode) const {
-    std::ofstream(folder_ + "/" + name) << "#!/bin/sh\n";
+  void Write(const std::string& name, mode_t mode, const std::string& text = "#!/bin/sh\n") const {
+    std::ofstream(folder_ + "/" + name) << text;
     ASSERT_EQ(chmod((folder_ + "/" + name).c_str(), mode), 0);
   }
 
@@ -53,6 +53,16 @@ TEST_F(ProgramCheckTest, SearchesThePath) {
   EXPECT_EQ(Check({"text"}).first, 126);
   EXPECT_EQ(Check({"absent"}).first, 127);
   EXPECT_THAT(Check({"absent"}).second, HasSubstr("PATH"));
+}
+
+TEST_F(ProgramCheckTest, NamesAnInterpreterThatIsNotThere) {
+  Write("odd", 0755, "#!/no/such/interpreter -x\n");
+  for (const std::string& name : {std::string("odd"), folder_ + "/odd"}) {
+    EXPECT_EQ(Check({name}).first, 127);
+    EXPECT_THAT(Check({name}).second, HasSubstr("\"/no/such/interpreter\" of its #! line"));
+  }
+  Write("odd", 0755, "#!/etc/passwd\n");
+  EXPECT_EQ(Check({"odd"}).first, 126);
 }
 
 TEST_F(ProgramCheckTest, LooksForTheScript) {

@@ -21,6 +21,7 @@
 #include "base/env.h"
 #include "base/mutex.h"
 #include "base/version.h"
+#include "launcher/descriptor_need.h"
 #include "launcher/exit_codes.h"
 #include "launcher/launch_plan.h"
 #include "launcher/log_setup.h"
@@ -114,6 +115,7 @@ AgentSettings Settings(const RunOptions& options, const LaunchPlan& plan,
     settings.core.attach.node_name += Cat("(", options.local_addr, ")");
   }
   settings.core.attach.address = place.address;
+  settings.find_address = place.find_address;
   settings.core.attach.worker_count = plan.worker_count;
   settings.core.attach.node_rank = plan.node_rank;
   settings.core.attach.terms = plan.terms;
@@ -122,6 +124,7 @@ AgentSettings Settings(const RunOptions& options, const LaunchPlan& plan,
   settings.core.lost_peer_grace = options.lost_peer_grace;
   settings.core.join_timeout = options.join_timeout;
   settings.core.reconnect_timeout = options.reconnect_timeout;
+  settings.core.lost_contact = options.lost_contact;
   settings.argv = plan.argv;
   settings.environment = Environment();
   settings.role = options.role;
@@ -195,6 +198,11 @@ int RunJob(const RunOptions& options, const LaunchPlan& plan) {
     Say(Cat("the guardian process can't be started: ", std::strerror(guardian.error)));
     return kExitOsError;
   }
+  // Its start has raised the limit.
+  if (std::optional<std::string> shortage = TooFewDescriptors(options, plan, LookUpDescriptors())) {
+    Say(*shortage);
+    return kExitOsError;
+  }
   StopTarget target;
   StopSignals signals;
   signals.Watch([&target](int number) { target.OnSignal(number); });
@@ -246,7 +254,7 @@ int RunCommand(std::span<const std::string> words) {
     Say(problem->text);
     return problem->exit_code;
   }
-  if (!plan.warning.empty()) Say(plan.warning);
+  for (const std::string& warning : plan.warnings) Say(warning);
   return RunJob(*options, plan);
 }
 

@@ -46,8 +46,11 @@ constexpr FlagSpec kFlags[] = {
     {"lost-peer-grace", "SECONDS", kFaults,
      "From SIGTERM to SIGKILL after another node was lost (default 0: SIGKILL at once)"},
     {"reconnect-timeout", "SECONDS", kFaults,
-     "How long to try to reach a lost rendezvous; workers go on while nobody listens there "
-     "(default 60)"},
+     "How long to try to reach a lost rendezvous (default 60)"},
+    {"lost-contact", "auto|go-on|stop", kFaults,
+     "Workers without contact to the rendezvous: until the lease ends, and beyond it while nobody "
+     "listens there or if all use the SDK (auto, default); until the reconnect timeout whatever "
+     "happens, even beside a newer world (go-on); until the lease ends (stop)"},
     {"monitor-interval", "SECONDS", kFaults, "Accepted for torchrun's sake; nothing is polled"},
     {"log-dir", "DIR", kOutput,
      "Folder for the files of --redirects and --tee and for error files; kept"},
@@ -208,6 +211,19 @@ absl::Status SetConf(const Given& given, RunOptions& options) {
   return absl::OkStatus();
 }
 
+absl::Status SetLostContact(const Given& given, RunOptions& options) {
+  if (given.text == "auto") {
+    options.lost_contact = agent::LostContact::kAuto;
+  } else if (given.text == "go-on") {
+    options.lost_contact = agent::LostContact::kGoOn;
+  } else if (given.text == "stop") {
+    options.lost_contact = agent::LostContact::kStop;
+  } else {
+    return BadValue(given.who, given.text, "auto, go-on or stop");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status SetPrefix(const Given& given, RunOptions& options) {
   if (given.text == "auto") {
     options.prefix = PrefixChoice::kAuto;
@@ -333,6 +349,7 @@ constexpr std::pair<std::string_view, Setter> kSetters[] = {
     {"shutdown-timeout", SetSeconds<&RunOptions::shutdown_timeout>},
     {"lost-peer-grace", SetSeconds<&RunOptions::lost_peer_grace>},
     {"reconnect-timeout", SetSeconds<&RunOptions::reconnect_timeout>},
+    {"lost-contact", SetLostContact},
     {"monitor-interval", SetIdle},
     {"log-dir", SetText<&RunOptions::log_dir>},
     {"redirects", SetSelection<&RunOptions::redirects>},

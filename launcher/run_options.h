@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "agent/core/agent_machine.h"
 #include "base/instant.h"
 #include "launcher/command_line.h"
 #include "launcher/endpoint.h"
@@ -64,6 +65,7 @@ struct RunOptions {
   Duration last_call_timeout = std::chrono::seconds(30);
   Duration lease = std::chrono::seconds(3);
   Duration reconnect_timeout = std::chrono::seconds(60);
+  agent::LostContact lost_contact = agent::LostContact::kAuto;
   int max_restarts = 0;
   std::string local_addr;
   std::string role = "default";

@@ -75,6 +75,7 @@ TEST(RunOptions, TakesEveryFlag) {
                               "--shutdown-timeout=1.5",
                               "--lost-peer-grace=2",
                               "--reconnect-timeout=7",
+                              "--lost-contact=go-on",
                               "--monitor-interval=0.1",
                               "--start-method=fork",
                               "--max-restarts=3",
@@ -104,6 +105,7 @@ TEST(RunOptions, TakesEveryFlag) {
   EXPECT_EQ(options.shutdown_timeout, milliseconds(1500));
   EXPECT_EQ(options.lost_peer_grace, seconds(2));
   EXPECT_EQ(options.reconnect_timeout, seconds(7));
+  EXPECT_EQ(options.lost_contact, agent::LostContact::kGoOn);
   EXPECT_EQ(options.max_restarts, 3);
   EXPECT_EQ(options.prefix, PrefixChoice::kNever);
 }

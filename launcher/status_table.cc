@@ -24,9 +24,16 @@ std::vector<std::string> JobRow(const rendezvous::JobReport& job) {
           job.exit_code ? Cat("exit ", *job.exit_code) : "-"};
 }
 
-std::vector<std::string> NodeRow(const rendezvous::NodeReport& node) {
-  return {Cat("  ", node.node_name), node.address,
-          node.group_rank ? std::to_string(*node.group_rank) : "spare",
+// A node without ranks is a spare beside a round, and waits for the next one otherwise.
+std::string PlaceOf(const rendezvous::JobReport& job, const rendezvous::NodeReport& node) {
+  if (node.group_rank) return std::to_string(*node.group_rank);
+  if (node.is_set_aside) return "set aside";
+  return job.state == "running" ? "spare" : "waits";
+}
+
+std::vector<std::string> NodeRow(const rendezvous::JobReport& job,
+                                 const rendezvous::NodeReport& node) {
+  return {Cat("  ", node.node_name), node.address, PlaceOf(job, node),
           node.attached ? "attached" : "away", Seconds(node.since_last_message)};
 }
 
@@ -61,8 +68,8 @@ std::string StatusPage(const std::vector<rendezvous::JobReport>& jobs) {
     if (job.nodes.empty()) continue;
     page += Cat("\nnodes of ", job.run_id, ":\n");
     std::vector<std::vector<std::string>> nodes = {
-        {"  NODE", "ADDRESS", "GROUP RANK", "STREAM", "LAST HEARD"}};
-    for (const rendezvous::NodeReport& node : job.nodes) nodes.push_back(NodeRow(node));
+        {"  NODE", "ADDRESS", "GROUP RANK", "STREAM", "LEASE AGE"}};
+    for (const rendezvous::NodeReport& node : job.nodes) nodes.push_back(NodeRow(job, node));
     page += Table(nodes);
   }
   return page;

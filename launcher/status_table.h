@@ -12,7 +12,8 @@ namespace muster::launcher {
 // Columns are as wide as their widest cell and two blanks apart; the first row is the header.
 std::string Table(const std::vector<std::vector<std::string>>& rows);
 
-// One line for each job, one for each of its nodes below.
+// One line for each job, one for each of its nodes below: its group rank, or whether it waits for a
+// round or is a spare, and how long ago its lease was renewed.
 std::string StatusPage(const std::vector<rendezvous::JobReport>& jobs);
 
 }  // namespace muster::launcher

@@ -27,16 +27,32 @@ TEST(StatusTable, ShowsJobsAndTheirNodes) {
   node.since_last_message = std::chrono::milliseconds(1260);
   rendezvous::NodeReport waiting;
   waiting.node_name = "n1";
-  job.nodes = {node, waiting};
+  rendezvous::NodeReport flapping;
+  flapping.node_name = "n2";
+  flapping.attached = true;
+  flapping.is_set_aside = true;
+  job.nodes = {node, waiting, flapping};
 
   EXPECT_EQ(StatusPage({job}),
             "JOB  STATE    ROUND  ATTEMPT  RESTARTS  NODES  COMMIT    RESULT\n"
-            "job  running  3      2        1 of 3    2      step 400  -\n"
+            "job  running  3      2        1 of 3    3      step 400  -\n"
             "\n"
             "nodes of job:\n"
-            "  NODE  ADDRESS   GROUP RANK  STREAM    LAST HEARD\n"
+            "  NODE  ADDRESS   GROUP RANK  STREAM    LEASE AGE\n"
             "  n0    10.0.0.1  0           attached  1.2 s\n"
-            "  n1              spare       away      0.0 s\n");
+            "  n1              spare       away      0.0 s\n"
+            "  n2              set aside   attached  0.0 s\n");
+}
+
+TEST(StatusTable, TellsWhoWaitsFromSpares) {
+  rendezvous::JobReport job;
+  job.run_id = "job";
+  job.nodes.resize(1);
+  for (const char* state : {"gathering", "closing", "stopping", "recovering"}) {
+    job.state = state;
+    EXPECT_NE(StatusPage({job}).find("waits"), std::string::npos) << state;
+    EXPECT_EQ(StatusPage({job}).find("spare"), std::string::npos) << state;
+  }
 }
 
 TEST(StatusTable, SaysWhenThereIsNothing) { EXPECT_EQ(StatusPage({}), "no jobs\n"); }

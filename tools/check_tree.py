@@ -156,6 +156,48 @@ def check_build(path, lines):
             yield number, "glob", "name the files: one target per file pair"
 
 
+def names_of_tests(path, text):
+    """Names of the classes (suites) and of the tests, as Class.method, in a test's source."""
+    if path.endswith(".py"):
+        names = set()
+        for line in text.splitlines():
+            found = re.match(r"(?:class (\w+)|    def (test\w*))\b", line)
+            if found and found.group(1):
+                names.add(current := found.group(1))
+            elif found:
+                names.add("%s.%s" % (current, found.group(2)))
+        return names
+    found = re.findall(r"^TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)", text, re.MULTILINE)
+    return {suite for suite, _ in found} | {"%s.%s" % pair for pair in found}
+
+
+# Which test covers which case from the field.
+CASES = "tests/CASES.md"
+
+
+def check_cases(path, lines):
+    if path != CASES:
+        return
+    for number, line in enumerate(lines, 1):
+        if not line.startswith("| BL-"):
+            continue
+        named = re.findall(r"`([\w./]+): (\w+(?:\.\w+)?)`", line.split("|")[3])
+        if not named:
+            yield number, "case", "no test is named"
+        for file, test in named:
+            source = file if "/" in file else "tests/integration/" + file
+            if not os.path.isfile(source):
+                yield number, "case", "there is no %s" % source
+                continue
+            with open(source, encoding="utf-8") as f:
+                if test not in names_of_tests(source, f.read()):
+                    yield number, "case", "%s has no test %s" % (source, test)
+            folder, name = os.path.split(source)
+            with open(os.path.join(folder, "BUILD"), encoding="utf-8") as f:
+                if '"%s"' % name not in f.read():
+                    yield number, "case", "%s/BUILD doesn't run %s" % (folder, name)
+
+
 def main():
     os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
     breaches = 0
@@ -167,7 +209,8 @@ def main():
         except UnicodeDecodeError:
             continue
         found = list(check_size(path, lines)) + list(check_layers(path, lines)) + \
-            list(check_words(path, lines)) + list(check_headers(path, lines)) + list(check_build(path, lines))
+            list(check_words(path, lines)) + list(check_headers(path, lines)) + list(check_build(path, lines)) + \
+            list(check_cases(path, lines))
         if NAMES_NOT_FOUND.search(path):
             found.append((1, "name", "this word is where a name was not found"))
         for number, rule, what in found:

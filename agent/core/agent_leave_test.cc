@@ -95,6 +95,23 @@ TEST(AgentLeave, ASecondSignalKills) {
             "send Leave stopped by SIGTERM; disconnect; end 143");
 }
 
+TEST(AgentLeave, ANoticeMayBeRepeatedAndFollowedBySigterm) {
+  TracedMachine m;
+  ToRunning(m);
+  const StopRequested notice{.signal = SIGTERM, .notice = "preemption signal SIGUSR1"};
+  m.At(200, notice);
+  EXPECT_EQ(m.At(210, notice), "-");
+  EXPECT_EQ(m.At(220, StopRequested{.signal = SIGTERM}), "-") << "which the notice announced";
+  EXPECT_EQ(m.At(230, StopRequested{.signal = SIGTERM}), "show; stop r1 signal 9 grace 0");
+}
+
+TEST(AgentLeave, SigintAfterANoticeStopsAtOnce) {
+  TracedMachine m;
+  ToRunning(m);
+  m.At(200, StopRequested{.signal = SIGTERM, .notice = "preemption signal SIGUSR1"});
+  EXPECT_EQ(m.At(210, StopRequested{.signal = SIGINT}), "show; stop r1 signal 2 grace 30000");
+}
+
 TEST(AgentLeave, WithoutACheckpointInTimeItLeavesWithoutOne) {
   TracedMachine m;
   ToRunning(m);

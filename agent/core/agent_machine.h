@@ -16,102 +16,13 @@
 #include <variant>
 #include <vector>
 
+#include "agent/core/agent_events.h"  // IWYU pragma: export
 #include "base/ids.h"
 #include "base/instant.h"
 #include "base/job_types.h"
 #include "base/session_messages.h"
 
 namespace muster::agent {
-
-// ---- events --------------------------------------------------------------------------------
-
-struct RendezvousConnected {};
-
-struct RendezvousDisconnected {
-  // One phrase for people: "connection refused by 10.0.0.1:29400".
-  std::string why;
-  // Whoever answers there is no muster rendezvous, or the name doesn't resolve: trying again won't
-  // help unless contact existed before.
-  bool is_hopeless = false;
-  // Nobody listens there (ECONNREFUSED): the process is gone, so nobody can have replaced this
-  // node.
-  bool is_refused = false;
-};
-
-struct RendezvousSaid {
-  RendezvousMessage message;
-};
-
-struct WorkerStarted {
-  RoundId round;
-  LocalRank local_rank;
-  int64_t pid = 0;
-};
-
-// A worker ended, or never started (failure.failed_to_start). The shell has filled in all that
-// `failure` can hold when the exit isn't a success; its `age` counts from this event.
-struct WorkerEnded {
-  RoundId round;
-  LocalRank local_rank;
-  WorkerFailure failure;
-};
-
-// No process of the round is left on this node (or `unkillable` of them were given up on).
-struct GroupGone {
-  RoundId round;
-  int unkillable = 0;
-};
-
-// A local worker reported a durable shard, or a published checkpoint (CommitDone).
-struct WorkerReportedShard {
-  ShardReport report;
-};
-struct WorkerCommitted {
-  CommitDone commit;
-};
-
-// A local worker completed a step.
-struct WorkerReportedStep {
-  World world;
-  LocalRank local_rank;
-  int64_t step = 0;
-  // Its program asks whether to save after each.
-  bool can_save = false;
-};
-
-// Rank 0's worker, asked by AskForCheckpoint, saves after this step and waits before it.
-struct WorkerAnnouncedCheckpoint {
-  World world;
-  int64_t step = 0;
-};
-
-// A local worker will save after this step.
-struct WorkerKnowsCheckpoint {
-  World world;
-  LocalRank local_rank;
-  int64_t step = 0;
-};
-
-// SIGINT, SIGTERM, SIGHUP or SIGQUIT to `muster run`, or a notice of preemption, which is as good
-// as SIGTERM. SIGTERM lets workers that can save agree on a last checkpoint. A second one shortens
-// the grace to zero.
-struct StopRequested {
-  int signal = 0;
-  // What announced it, if it was no such signal: "preemption notice /run/preempted".
-  std::string notice = "";
-};
-
-struct GuardianLost {
-  std::string why;
-};
-
-// The loop's timer: at or after NextWakeup().
-struct TimePassed {};
-
-using AgentEvent = std::variant<RendezvousConnected, RendezvousDisconnected, RendezvousSaid,
-                                WorkerStarted, WorkerEnded, GroupGone, WorkerReportedShard,
-                                WorkerCommitted, WorkerReportedStep, WorkerAnnouncedCheckpoint,
-                                WorkerKnowsCheckpoint, StopRequested, GuardianLost, TimePassed>;
 
 struct StepInput {
   Instant now;
@@ -124,6 +35,10 @@ struct StepInput {
 // Open a stream to the rendezvous (an earlier one is dropped).
 struct Connect {};
 struct Disconnect {};
+
+// Make a plain connection to the endpoint, and drop it: EndpointProbed says how that went, in a
+// fraction of a second.
+struct ProbeEndpoint {};
 
 // The shell fills in candidate ports.
 struct SendToRendezvous {
@@ -187,11 +102,23 @@ struct End {
   Verdict verdict;
 };
 
-using AgentEffect = std::variant<Connect, Disconnect, SendToRendezvous, SpawnGroup, StopGroup,
-                                 AbortCollectives, RenewDeadline, AnswerCommit, AskForCheckpoint,
-                                 TellCheckpoint, AgreeOnCheckpoint, Show, End>;
+using AgentEffect = std::variant<Connect, Disconnect, ProbeEndpoint, SendToRendezvous, SpawnGroup,
+                                 StopGroup, AbortCollectives, RenewDeadline, AnswerCommit,
+                                 AskForCheckpoint, TellCheckpoint, AgreeOnCheckpoint, Show, End>;
 
 // ---- the machine ---------------------------------------------------------------------------
+
+// --lost-contact: how long workers live when contact with the rendezvous is lost. After the lease
+// the others may go on without this node, so two worlds may then run side by side.
+enum class LostContact {
+  // Until the lease ends; beyond it while nobody can have replaced this node (contact.h), or if all
+  // of its workers are SDK workers: their data plane and their commits are fenced by the round.
+  kAuto,
+  // Until the reconnect timeout, whatever they are: for programs that do no harm in two worlds.
+  kGoOn,
+  // Until the lease ends.
+  kStop,
+};
 
 struct AgentOptions {
   // What to attach with; `incarnation`, `running` and `highest_round` are kept by the machine.
@@ -204,6 +131,7 @@ struct AgentOptions {
   // How long to try to reach the rendezvous at the start, and again after contact was lost.
   Duration join_timeout = std::chrono::seconds(600);
   Duration reconnect_timeout = std::chrono::seconds(60);
+  LostContact lost_contact = LostContact::kAuto;
 };
 
 class AgentRules;

@@ -20,7 +20,7 @@ Attached AttachedNow() { return {.lease = kLease, .reconnect_timeout = std::chro
 
 // ---- states, all reached by second 1 --------------------------------------------------------
 
-void ToAttaching(TracedMachine& m) { m.At(0, RendezvousConnected{}); }
+void ToAttaching(TracedMachine& m) { m.At(0, RendezvousConnected{.to_own_address = true}); }
 
 void ToWaiting(TracedMachine& m) {
   ToAttaching(m);
@@ -127,6 +127,7 @@ std::vector<NamedEvent> Events() {
   return {
       {"Connected", RendezvousConnected{}},
       {"Disconnected", RendezvousDisconnected{.why = "reset"}},
+      {"Refused", EndpointProbed{.is_refused = true}},
       {"Hopeless", RendezvousDisconnected{.why = "no such host", .is_hopeless = true}},
       {"Attached", said(AttachedNow())},
       {"Disagrees", said(Refused{.code = RefusalCode::kDisagrees, .message = "nnodes"})},
@@ -145,6 +146,7 @@ std::vector<NamedEvent> Events() {
       {"CommitNoted", said(CommitNoted{.world = WorldOf(1), .commit = commit})},
       {"JobEnded", said(JobEnded{verdict})},
       {"WorkerStarted", WorkerStarted{.round = RoundId(1), .local_rank = LocalRank(1)}},
+      {"SaidHello", WorkerSaidHello{.round = RoundId(1), .local_rank = LocalRank(1)}},
       {"WorkerSucceeded", EndOf(1, 1, {})},
       {"WorkerFailed", EndOf(1, 1, {.code = 4})},
       {"GroupGone", GroupGone{.round = RoundId(1)}},
@@ -202,8 +204,8 @@ Waiting:
   StopRequested: send Leave stopped by SIGTERM; disconnect; end 143
   GuardianLost: send Leave the guardian ...; disconnect; end 70
 Running:
-  Disconnected: show; connect
-  Hopeless: show; connect
+  Disconnected: show; connect; probe
+  Hopeless: show; connect; probe
   Disagrees: disconnect; abort r1 culprit -1; stop r1 signal 9 grace 0
   NotAuthorised: disconnect; abort r1 culprit -1; stop r1 signal 9 grace 0
   Superseded: show; disconnect; abort r1 culprit -1; stop r1 signal 9 grace 0
@@ -213,6 +215,7 @@ Running:
   StopOther: send StopDone r9
   JobEnded: abort r1 culprit -1; stop r1 signal 15 grace 30000; renew 2900
   WorkerFailed: send WorkerFailed r1 rank 3 age 0; show; abort r1 culprit 3; stop r1 signal 15 grace 30000
+  WorkerSucceeded: send WorkerSucceeded r1
   GroupGone: show; disconnect; connect
   Shard: send ShardReport 50; grant rank 2 step 50
   Committed: send CommitDone 50
@@ -221,14 +224,14 @@ Running:
   StopRequested: show; stop r1 signal 15 grace 30000
   GuardianLost: send Leave the guardian ...; disconnect; end 70
 Failed:
-  Disconnected: show; connect
-  Hopeless: show; connect
+  Disconnected: show; connect; probe
+  Hopeless: show; connect; probe
   Disagrees: disconnect; stop r1 signal 9 grace 0
   NotAuthorised: disconnect; stop r1 signal 9 grace 0
   Superseded: show; disconnect; stop r1 signal 9 grace 0
   Notice: show
   StartNext: stop r1 signal 9 grace 0
-  StopThis: stop r1 signal 9 grace 0
+  StopThis: show; stop r1 signal 9 grace 0
   StopOther: send StopDone r9
   JobEnded: renew 2900
   WorkerFailed: send WorkerFailed r1 rank 3 age 0
@@ -239,21 +242,21 @@ Failed:
 FailedGone:
   Disconnected: show; connect
   Hopeless: show; connect
-  Disagrees: disconnect; end 78
-  NotAuthorised: disconnect; end 77
+  Disagrees: disconnect; show; end 78
+  NotAuthorised: disconnect; show; end 77
   Superseded: show; disconnect; connect
   Notice: show
   StartNext: renew 2750; spawn r2
-  StopThis: send StopDone r1
+  StopThis: show; send StopDone r1
   StopOther: send StopDone r9
-  JobEnded: disconnect; end 7
+  JobEnded: disconnect; show; end 7
   Shard: refuse rank 2 step 50
   Committed: refuse rank 0 step 50
-  StopRequested: send Leave stopped by SIGTERM; disconnect; end 143
-  GuardianLost: send Leave the guardian ...; disconnect; end 70
+  StopRequested: send Leave stopped by SIGTERM; disconnect; show; end 143
+  GuardianLost: send Leave the guardian ...; disconnect; show; end 70
 Stopping:
-  Disconnected: show; connect
-  Hopeless: show; connect
+  Disconnected: show; connect; probe
+  Hopeless: show; connect; probe
   Disagrees: disconnect; stop r1 signal 9 grace 0
   NotAuthorised: disconnect; stop r1 signal 9 grace 0
   Superseded: show; disconnect; stop r1 signal 9 grace 0
@@ -302,6 +305,7 @@ SucceededGone:
   GuardianLost: send Leave the guardian ...; disconnect; end 70
 Lost:
   Connected: send Attach running r1 highest 1
+  Refused: renew 2750
   WorkerFailed: show; abort r1 culprit 3; stop r1 signal 15 grace 30000
   GroupGone: show; disconnect
   Shard: grant rank 2 step 50
@@ -314,6 +318,8 @@ Superseded:
   StopRequested: show
   GuardianLost: end 70
 Leaving:
+  Disconnected: probe
+  Hopeless: probe
   Disagrees: disconnect; stop r1 signal 9 grace 0
   NotAuthorised: disconnect; stop r1 signal 9 grace 0
   Superseded: show; disconnect; abort r1 culprit -1; stop r1 signal 9 grace 0
@@ -476,7 +482,7 @@ TEST(AgentMachine, TellsFailuresAgainWithTheirAge) {
   m.At(300, RendezvousDisconnected{.why = "reset"});
   EXPECT_EQ(m.At(310, RendezvousConnected{}), "send Attach running r1 highest 1");
   EXPECT_EQ(m.At(350, AttachedNow()), "show; renew 3060; send WorkerFailed r1 rank 2 age 150");
-  EXPECT_EQ(m.At(360, StopOf(1)), "send StopDone r1");
+  EXPECT_EQ(m.At(360, StopOf(1)), "show; send StopDone r1");
 }
 
 TEST(AgentMachine, TellsItsSuccessAgain) {

@@ -34,13 +34,15 @@ std::vector<AgentEffect> AgentRules::Step(const StepInput& input, const AgentEve
   if (has_ended_) return {};
   now_ = input.now;
   fresh_incarnation_ = input.fresh_incarnation;
+  contact_.Allow(Allowance(), now_);
   // An acknowledgement counts even if it waited in our queue; everything else is judged by a node
   // whose lease may be over: a worker that the guardian killed at the deadline has not failed.
   const auto* said = std::get_if<RendezvousSaid>(&event);
   bool is_ack = said != nullptr && std::holds_alternative<HeartbeatAck>(said->message);
   // But not one that comes after the guardian's deadline: it has killed the workers by then.
+  CheckPatience();
   if (!is_ack || now_ >= contact_.guardian_deadline()) CheckLease();
-  std::visit([this](const auto& e) { On(e); }, event);
+  if (!has_ended_) std::visit([this](const auto& e) { On(e); }, event);
   if (!has_ended_) ServeTimers();
   return std::exchange(effects_, {});
 }
@@ -52,28 +54,38 @@ Instant AgentRules::NextWakeup() const {
 }
 
 void AgentRules::ServeTimers() {
-  CheckLease();
-  if (now_ >= contact_.gives_up_at()) {
-    Unreachable facts{.endpoint = options_.endpoint,
-                      .why = why_missing_,
-                      .tried = contact_.patience(),
-                      .was_reached_before = contact_.was_ever_attached()};
-    CloseContact();
-    EndWith({.verdict = VerdictOfUnreachable(facts)}, PlanStop(StopCause::kSuperseded, times_));
-  }
+  contact_.Allow(Allowance(), now_);
+  CheckPatience();
   if (!has_ended_) ServeDeparture();
   if (has_ended_) return;
+  CheckLease();
   if (contact_.IsUnanswered(now_)) LoseContact("no answer to our request to join");
   if (contact_.TakeRetry(now_)) Emit(Connect{});
+  if (contact_.TakeProbe(now_)) Emit(ProbeEndpoint{});
   if (auto sequence = contact_.TakeHeartbeat(now_)) {
     Send(Heartbeat{.sequence = *sequence,
                    .step = group_ ? group_->lowest_step() : -1,
                    .can_save = group_ && group_->can_save()});
   }
-  if (now_ >= next_renewal_) {
-    Emit(RenewDeadline{contact_.DeadlineIfHeld(now_)});
-    next_renewal_ = now_ + contact_.renewal_interval();
-  }
+  RenewByTime();
+}
+
+void AgentRules::CheckPatience() {
+  if (now_ < contact_.gives_up_at()) return;
+  Unreachable facts{.endpoint = options_.endpoint,
+                    .why = why_missing_,
+                    .tried = contact_.patience(),
+                    .was_reached_before = contact_.was_ever_attached()};
+  CloseContact();
+  EndWith({.verdict = VerdictOfUnreachable(facts)}, PlanStop(StopCause::kSuperseded, times_));
+}
+
+// The guardian's deadline, where no acknowledgement moves it.
+void AgentRules::RenewByTime() {
+  if (contact_.TakeRenewal(now_)) Emit(RenewDeadline{contact_.guardian_deadline()});
+  if (now_ < next_renewal_) return;
+  Emit(RenewDeadline{contact_.DeadlineIfHeld(now_)});
+  next_renewal_ = now_ + contact_.renewal_interval();
 }
 
 void AgentRules::ShowLine(const std::string& text) {
@@ -84,9 +96,9 @@ void AgentRules::ShowLine(const std::string& text) {
 
 // ---- contact -------------------------------------------------------------------------------
 
-void AgentRules::On(const RendezvousConnected&) {
+void AgentRules::On(const RendezvousConnected& event) {
   if (contact_.state() != Contact::State::kConnecting) return;
-  contact_.Opened(now_);
+  contact_.Opened(now_, event.to_own_address);
   Attach attach = options_.attach;
   attach.incarnation = incarnation_;
   attach.highest_round = highest_round_;
@@ -117,14 +129,17 @@ void AgentRules::On(const RendezvousDisconnected& event) {
     contact_.Closed(now_);
     return;
   }
-  contact_.Lost(now_, event.is_refused);
-  if (event.is_refused) Emit(RenewDeadline{contact_.guardian_deadline()});
+  contact_.Lost(now_);
   if (was_attached) {
     ShowLine("lost contact with the rendezvous at " + options_.endpoint + " (" + event.why +
              "); trying again for " + DurationText(contact_.patience()));
   } else if (!contact_.was_ever_attached()) {
     ShowLine("waiting for the rendezvous at " + options_.endpoint + " (" + event.why + ")");
   }
+}
+
+void AgentRules::On(const EndpointProbed& event) {
+  if (contact_.Probed(event.is_refused)) Emit(RenewDeadline{contact_.guardian_deadline()});
 }
 
 void AgentRules::On(const RendezvousSaid& event) {
@@ -158,7 +173,12 @@ void AgentRules::RepeatWhatIsOwed() {
       Send(WorkerFailed{.world = group_->world(), .failure = std::move(failure)});
     }
   }
-  if (group_->has_succeeded()) Send(NodeSucceeded{.world = group_->world()});
+  // Before the answer to Attach it was not sent; after a failure it means nothing.
+  if (group_->has_succeeded()) {
+    Send(NodeSucceeded{.world = group_->world()});
+  } else if (group_->has_success() && group_->is_live()) {
+    Send(WorkerSucceeded{.world = group_->world()});
+  }
   for (AgentMessage& message : commits_.ToRepeat()) Send(std::move(message));
   if (group_->can_save()) contact_.HastenHeartbeat(now_);
   if (agreed_.announced) {
@@ -170,16 +190,39 @@ void AgentRules::Said(const HeartbeatAck& message) {
   if (contact_.Acknowledged(message.sequence)) Emit(RenewDeadline{contact_.guardian_deadline()});
 }
 
+// Whether workers run that nobody is killing yet.
+bool AgentRules::HasWorkersToLose() const {
+  return group_ && !group_->has_succeeded() && !group_->is_being_killed();
+}
+
 // Whether workers run that must not outlive the lease, or a stream is open that may be dead.
 bool AgentRules::LeaseMatters() const {
   if (ending_ && ending_->is_job_over) return false;
-  bool has_workers = group_ && !group_->has_succeeded() && !group_->is_being_killed();
-  return has_workers || contact_.is_attached();
+  return HasWorkersToLose() || contact_.is_attached();
+}
+
+Contact::Allowance AgentRules::Allowance() const {
+  if (!HasWorkersToLose() || (ending_ && ending_->is_job_over)) return Contact::Allowance::kLease;
+  switch (options_.lost_contact) {
+    case LostContact::kAuto:
+      break;
+    case LostContact::kGoOn:
+      return Contact::Allowance::kReconnectTimeout;
+    case LostContact::kStop:
+      return Contact::Allowance::kLease;
+  }
+  return group_->is_all_sdk() ? Contact::Allowance::kReconnectTimeout
+                              : Contact::Allowance::kRefusals;
 }
 
 void AgentRules::CheckLease() {
-  if (!LeaseMatters() || !contact_.LeaseIsOver(now_)) return;
-  bool has_workers = group_ && !group_->has_succeeded() && !group_->is_being_killed();
+  if (!LeaseMatters()) return;
+  if (!contact_.DeadlineIsOver(now_)) {
+    // Workers that may live without contact need no stream that is dead.
+    if (contact_.IsSilent(now_)) LoseContact("no answer for the length of the lease");
+    return;
+  }
+  bool has_workers = HasWorkersToLose();
   bool is_live = has_workers && group_->is_live();
   if (has_workers) {
     ShowLine("no answer from the rendezvous at " + options_.endpoint +

@@ -40,7 +40,9 @@ class AgentRules {
   // This node wants to go and its workers save first; LeaveRequest was sent. JobEnded lets it go.
   struct Departure {
     int signal = 0;
+    // What announced it: a signal's name, or a notice.
     std::string notice;
+    bool is_by_notice = false;
     std::string why;
     // When the workers are stopped without that checkpoint, and when the last one must be gone.
     Instant gives_up_at;
@@ -57,10 +59,12 @@ class AgentRules {
     std::set<LocalRank> known_by;
   };
 
-  void On(const RendezvousConnected&);
+  void On(const RendezvousConnected& event);
   void On(const RendezvousDisconnected& event);
+  void On(const EndpointProbed& event);
   void On(const RendezvousSaid& event);
   void On(const WorkerStarted& event);
+  void On(const WorkerSaidHello& event);
   void On(const WorkerEnded& event);
   void On(const GroupGone& event);
   void On(const WorkerReportedShard& event);
@@ -88,8 +92,12 @@ class AgentRules {
   void Said(const CheckpointAgreed& message);
 
   // Contact.
+  bool HasWorkersToLose() const;
   bool LeaseMatters() const;
+  Contact::Allowance Allowance() const;
+  void CheckPatience();
   void CheckLease();
+  void RenewByTime();
   void LoseContact(const std::string& why);
   void CloseContact();
   void ServeTimers();
@@ -147,6 +155,8 @@ class AgentRules {
   bool has_ended_ = false;
   std::string why_missing_;
   std::string last_shown_;
+  // How the workers of the last group were stopped, until it is shown or of no interest any more.
+  std::string stopped_;
   // Of the step under way.
   Instant now_;
   Incarnation fresh_incarnation_;

@@ -1,3 +1,4 @@
+#include <csignal>
 #include <utility>
 
 #include "agent/core/agent_rules.h"
@@ -10,22 +11,30 @@ namespace muster::agent {
 void AgentRules::Said(const JobEnded& message) {
   if (!contact_.was_ever_attached() && !ending_) {
     // Told before anything else: this node wasn't part of it, and must not look as if it had been.
-    ShowLine("job " + options_.attach.terms.run_id + " had already ended (exit code " +
+    ShowLine("job " + options_.attach.terms.run_id +
+             (message.verdict.succeeded ? " had already succeeded (exit code "
+                                        : " had already failed (exit code ") +
              std::to_string(message.verdict.exit_code) +
-             ") when this node came; to run it again, give another --rdzv-id");
+             ") when this node came, which ends with the same; to run it again, give another "
+             "--rdzv-id");
   }
   EndWith({.verdict = message.verdict, .is_job_over = true},
           PlanStop(StopCause::kJobEnding, times_));
 }
 
 void AgentRules::On(const StopRequested& event) {
-  ++user_stops_;
+  const bool is_notice = !event.notice.empty();
+  // Schedulers repeat notices, and let SIGTERM follow: that is the same wish.
+  if (is_notice && (departure_ || ending_)) return;
+  if (!is_notice) ++user_stops_;
+  const bool is_announced = departure_ && departure_->is_by_notice;
+  if (is_announced && !ending_ && user_stops_ == 1 && event.signal == SIGTERM) return;
   StopPlan plan = PlanUserStop(event.signal, user_stops_ > 1, times_);
   if (ending_) {
     if (HasProcesses()) Stop(plan);
     return;
   }
-  if (user_stops_ == 1 && CanDepart(event)) return Depart(event);
+  if (!departure_ && CanDepart(event)) return Depart(event);
   Verdict verdict = VerdictOfUserStop(event.signal, event.notice);
   if (HasProcesses()) {
     ShowLine(verdict.reason + ": stopping the workers; a second signal kills them");
@@ -77,6 +86,7 @@ void AgentRules::FinishEnding() {
     Send(Leave{.reason = ending_->verdict.reason});
   }
   CloseContact();
+  if (!ending_->verdict.succeeded && !stopped_.empty()) ShowLine(stopped_);
   has_ended_ = true;
   Emit(End{.verdict = ending_->verdict});
 }

@@ -31,6 +31,7 @@ void AgentRules::Depart(const StopRequested& event) {
   departure_ =
       Departure{.signal = event.signal,
                 .notice = notice,
+                .is_by_notice = !event.notice.empty(),
                 .why = "preempted (" + notice + ")",
                 .gives_up_at = now_ + times_.shutdown_timeout - Reserve(times_.shutdown_timeout),
                 .ends_at = now_ + times_.shutdown_timeout,

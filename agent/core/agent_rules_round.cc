@@ -42,6 +42,7 @@ void AgentRules::Spawn(const StartRound& place) {
   group_.emplace(place, options_.attach.worker_count);
   agreed_ = {};
   restarts_charged_ = place.restarts_charged;
+  stopped_.clear();
   if (place.resume) last_commit_ = place.resume;
   if (place.attempt > 0) {
     int last = place.first_rank.value + options_.attach.worker_count - 1;
@@ -66,8 +67,8 @@ void AgentRules::Said(const StopRound& message) {
     Send(StopDone{.world = message.world});
     return;
   }
-  // What failed here has been shown already.
-  if (!group_->has_failed() && !ending_ && !message.reason.empty()) {
+  // What failed here has been shown already, but it may have followed a failure elsewhere.
+  if (!group_->HasFailed(message.culprit) && !ending_ && !message.reason.empty()) {
     ShowLine("round " + std::to_string(message.world.round.value) + " stops: " + message.reason);
   }
   EndRound(message.culprit, message.reason);
@@ -84,12 +85,19 @@ void AgentRules::On(const WorkerStarted& event) {
   if (group_ && group_->round() == event.round) group_->Started(event.local_rank, event.pid);
 }
 
+void AgentRules::On(const WorkerSaidHello& event) {
+  if (group_ && group_->round() == event.round) group_->SaidHello(event.local_rank);
+}
+
 void AgentRules::On(const WorkerEnded& event) {
   if (!group_ || group_->round() != event.round) return;
   switch (group_->Ended(event.local_rank, event.failure, now_)) {
     case WorkerGroup::Change::kNothing:
+      // Who has finished needn't know when to save.
+      SayIfAllKnow();
       return;
-    case WorkerGroup::Change::kOneSucceeded:
+    case WorkerGroup::Change::kFirstSucceeded:
+      if (contact_.is_attached()) Send(WorkerSucceeded{.world = group_->world()});
       SayIfAllKnow();
       return;
     case WorkerGroup::Change::kAllSucceeded:
@@ -126,6 +134,8 @@ void AgentRules::On(const GroupGone& event) {
              " can't be killed (they are stuck in the kernel) and were given up on");
   }
   group_->Gone();
+  stopped_ = group_->StoppedText();
+  if (group_->had_to_kill()) ShowLine(std::exchange(stopped_, {}));
   if (ending_) {
     FinishEnding();
     return;
@@ -169,7 +179,7 @@ void AgentRules::EndRound(Rank culprit, const std::string& reason) {
 }
 
 void AgentRules::Stop(const StopPlan& plan) {
-  if (!group_->TakeStop(plan)) return;
+  if (!group_->TakeStop(plan, now_)) return;
   Emit(StopGroup{.round = group_->round(), .first_signal = plan.first_signal, .grace = plan.grace});
 }
 

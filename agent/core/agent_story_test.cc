@@ -48,7 +48,7 @@ TEST(AgentStory, AJobThatSucceeds) {
 0 connected -> send Attach
 1 attached -> renew 2750
 2 start 1 -> renew 2750; spawn r1
-50 rank 2 exits 0 -> -
+50 rank 2 exits 0 -> send WorkerSucceeded r1
 60 rank 3 exits 0 -> send NodeSucceeded r1; stop r1 signal 15 grace 30000
 61 gone -> -
 62 noted -> -
@@ -72,7 +72,7 @@ TEST(AgentStory, AWorkerFailsAndAllStartAgain) {
 2 start 1 -> renew 2750; spawn r1
 50 rank 3 is killed -> send WorkerFailed r1 rank 3 age 0; show; abort r1 culprit 3; stop r1 signal 15 grace 30000
 51 rank 2 exits 1, for its peer is lost -> send WorkerFailed r1 rank 2 age 0
-52 stop 1 -> -
+52 stop 1 -> show
 53 gone -> send StopDone r1
 54 start 2 -> show; renew 2750; spawn r2
 )");

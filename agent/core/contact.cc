@@ -1,6 +1,7 @@
 #include "agent/core/contact.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace muster::agent {
 namespace {
@@ -13,9 +14,11 @@ constexpr Duration kAttachPatience = std::chrono::seconds(10);
 // Heartbeats whose acknowledgement may still come. At lease/3 the deadline passes after three.
 constexpr size_t kMostUnacknowledged = 16;
 constexpr Duration kDefaultLease = std::chrono::seconds(3);
-// How long a refusal holds, from when its try began: less than the second in which a new rendezvous
-// is quiet, by enough for the guardian's deadline and for killing.
+// How long a refusal holds, from when its probe began: less than the second in which a new
+// rendezvous is quiet, by enough for the guardian's deadline and for killing.
 constexpr Duration kRefusalHolds = std::chrono::milliseconds(700);
+// From the beginning of one probe to the next: 250 ms (DESIGN) less what a busy machine adds.
+constexpr Duration kProbePause = std::chrono::milliseconds(200);
 
 }  // namespace
 
@@ -30,9 +33,26 @@ Contact::Contact(Options options, Instant started)
       backoff_(Backoff::Options{.jitter_seed = options.jitter_seed}),
       missing_since_(started) {}
 
-void Contact::Opened(Instant now) {
+void Contact::Allow(Allowance allowance, Instant now) {
+  if (allowance == allowance_) return;
+  bool is_in_time = now < deadline();
+  allowance_ = allowance;
+  if (allowance != Allowance::kReconnectTimeout || !is_in_time) return;
+  renewed_until_ = DeadlineIfHeld(now);
+  next_renewal_ = now;
+}
+
+bool Contact::TakeRenewal(Instant now) {
+  if (allowance_ != Allowance::kReconnectTimeout || now < next_renewal_) return false;
+  renewed_until_ = DeadlineIfHeld(now);
+  next_renewal_ = now + renewal_interval();
+  return true;
+}
+
+void Contact::Opened(Instant now, bool to_own_address) {
   state_ = State::kAttaching;
   attach_sent_ = now;
+  to_own_address_ = to_own_address;
 }
 
 void Contact::Attached(Instant now, Duration lease, Duration reconnect_timeout) {
@@ -46,19 +66,10 @@ void Contact::Attached(Instant now, Duration lease, Duration reconnect_timeout) 
   unacknowledged_.clear();
   backoff_.Reset();
   first_try_is_left_ = true;
-  was_refused_ = false;
 }
 
-void Contact::Lost(Instant now, bool is_refused) {
-  if (state_ == State::kAttached) {
-    missing_since_ = now;
-    unreplaced_until_ = now;
-  } else if (state_ == State::kConnecting && is_refused && was_ever_attached()) {
-    if (now - unreplaced_until_ <= kRefusalHolds) {
-      unreplaced_until_ = try_began_;
-      was_refused_ = true;
-    }
-  }
+void Contact::Lost(Instant now) {
+  if (state_ == State::kAttached) Miss(now);
   state_ = State::kPausing;
   unacknowledged_.clear();
   next_heartbeat_ = Instant::Never();
@@ -66,11 +77,18 @@ void Contact::Lost(Instant now, bool is_refused) {
 }
 
 void Contact::Closed(Instant now) {
-  if (state_ == State::kAttached) missing_since_ = now;
+  if (state_ == State::kAttached) Miss(now);
   state_ = State::kClosed;
   unacknowledged_.clear();
   next_heartbeat_ = Instant::Never();
   next_try_ = Instant::Never();
+}
+
+void Contact::Miss(Instant now) {
+  missing_since_ = now;
+  unreplaced_until_ = now;
+  was_refused_ = false;
+  proves_nothing_ = !to_own_address_;
 }
 
 void Contact::Reopen(Instant now) {
@@ -86,8 +104,41 @@ void Contact::ScheduleTry(Instant now) {
 bool Contact::TakeRetry(Instant now) {
   if (state_ != State::kPausing || now < next_try_) return false;
   state_ = State::kConnecting;
-  try_began_ = now;
   next_try_ = Instant::Never();
+  return true;
+}
+
+bool Contact::IsMissing() const { return was_ever_attached() && !is_attached(); }
+
+Instant Contact::NextProbe() const {
+  bool is_of_use = allowance_ == Allowance::kRefusals && IsMissing() && !proves_nothing_ &&
+                   !is_probing_ && state_ != State::kAttaching;
+  if (!is_of_use) return Instant::Never();
+  return std::max(missing_since_, probe_began_ + kProbePause);
+}
+
+bool Contact::TakeProbe(Instant now) {
+  if (now < NextProbe()) return false;
+  if (now - unreplaced_until_ > kRefusalHolds) {
+    proves_nothing_ = true;
+    return false;
+  }
+  is_probing_ = true;
+  probe_began_ = now;
+  return true;
+}
+
+bool Contact::Probed(bool is_refused) {
+  // One that began before contact was lost (for this time) says nothing.
+  bool counts = std::exchange(is_probing_, false) && IsMissing() &&
+                probe_began_ >= missing_since_ && !proves_nothing_;
+  if (!counts) return false;
+  if (!is_refused) {
+    proves_nothing_ = !was_refused_;
+    return false;
+  }
+  unreplaced_until_ = probe_began_;
+  was_refused_ = true;
   return true;
 }
 
@@ -117,9 +168,17 @@ bool Contact::Acknowledged(uint64_t sequence) {
 }
 
 Instant Contact::deadline() const {
-  if (!was_refused_) return deadline_;
-  Instant most = missing_since_ + options_.reconnect_timeout;
-  return std::max(deadline_, std::min(unreplaced_until_ + kRefusalHolds, most));
+  Instant most = IsMissing() ? missing_since_ + options_.reconnect_timeout : Instant::Never();
+  switch (allowance_) {
+    case Allowance::kLease:
+      break;
+    case Allowance::kRefusals:
+      if (!was_refused_ || !IsMissing()) break;
+      return std::max(deadline_, std::min(unreplaced_until_ + kRefusalHolds, most));
+    case Allowance::kReconnectTimeout:
+      return std::max(deadline_, std::min(renewed_until_, most));
+  }
+  return deadline_;
 }
 
 bool Contact::IsUnanswered(Instant now) const {
@@ -142,9 +201,12 @@ Duration Contact::renewal_interval() const {
 Instant Contact::DeadlineIfHeld(Instant now) const { return now + lease_.Usable(); }
 
 Instant Contact::NextWakeup() const {
-  Instant next = std::min(gives_up_at(), std::min(next_try_, next_heartbeat_));
+  Instant next = std::min({gives_up_at(), next_try_, next_heartbeat_, NextProbe()});
   if (state_ == State::kAttaching) next = std::min(next, attach_sent_ + kAttachPatience);
-  return next;
+  if (allowance_ != Allowance::kReconnectTimeout) return next;
+  // The stream has to be given up on though workers don't depend on it.
+  if (is_attached()) next = std::min(next, deadline_);
+  return std::min(next, next_renewal_);
 }
 
 }  // namespace muster::agent

@@ -5,11 +5,24 @@
 // The deadline is counted from when an acknowledged message was *sent*, less a margin: the
 // rendezvous counts from receipt, which is later, so this side always stops first.
 //
-// A refused connection proves more than silence does: nobody listened there when the try began, and
-// a rendezvous that started later forms no round in its first second (JobOptions::startup_quiet).
-// So while refusals follow each other so closely that none can have formed a round in between, the
-// deadline moves along with them, for reconnect_timeout at most. Other failures prove nothing: they
-// leave the rest to the lease, unless a refusal follows in time.
+// What workers may do beyond that deadline while contact is missing is the caller's to say:
+//
+//   kLease            nothing
+//   kRefusals         live on while nobody can have formed a round without this node
+//   kReconnectTimeout live on until contact is given up on: they are fenced by other means, or the
+//                     user wants it so
+//
+// What kRefusals rests on: a plain connect() that is refused proves that nobody listened at that
+// address when the try began, and a rendezvous that started later forms no round in its first
+// second (JobOptions::startup_quiet). So the first probe after the loss must be refused (one that
+// is accepted, or that nobody answers, may mean that the rendezvous lives and goes on without us),
+// and refused probes must follow each other so closely that none can have formed a round in
+// between; then the deadline moves along with them, for reconnect_timeout at most. An answer of
+// another kind between two refused probes proves nothing, but costs nothing either if the next one
+// is in time. All this needs an endpoint that is one address, and the rendezvous' own: behind a
+// virtual address a refusal says nothing of the process. (Once another endpoint may take a lost
+// rendezvous over, it can do so without our probes seeing it: then the probes have to go to every
+// candidate, and this is the place that judges their answers.)
 #ifndef MUSTER_AGENT_CORE_CONTACT_H_
 #define MUSTER_AGENT_CORE_CONTACT_H_
 
@@ -33,6 +46,9 @@ class Contact {
     uint64_t jitter_seed = 0;
   };
 
+  // How long workers live without contact; see above.
+  enum class Allowance { kLease, kRefusals, kReconnectTimeout };
+
   enum class State {
     kConnecting,  // a stream is being opened
     kAttaching,   // Attach was sent
@@ -47,11 +63,15 @@ class Contact {
   bool is_attached() const { return state_ == State::kAttached; }
   bool was_ever_attached() const { return !lease_.IsZero(); }
 
-  // The stream is open and Attach is being sent.
-  void Opened(Instant now);
+  // Holds until the next call.
+  void Allow(Allowance allowance, Instant now);
+
+  // The stream is open and Attach is being sent. `to_own_address`: the rendezvous listens at the
+  // one address that was connected to, as its own.
+  void Opened(Instant now, bool to_own_address);
   void Attached(Instant now, Duration lease, Duration reconnect_timeout);
-  // The stream broke, is given up on, or couldn't be opened; `is_refused`: nobody listens there.
-  void Lost(Instant now, bool is_refused = false);
+  // The stream broke, is given up on, or couldn't be opened.
+  void Lost(Instant now);
   // We closed the stream.
   void Closed(Instant now);
   // After Closed(): a try is due at once, or after a pause if there were tries since Attached().
@@ -59,6 +79,10 @@ class Contact {
 
   // True once for each try that is due: Connect now.
   bool TakeRetry(Instant now);
+  // True once for each probe that is due: connect to the endpoint and tell how that went.
+  bool TakeProbe(Instant now);
+  // `is_refused`: ECONNREFUSED. True if it moved the deadline.
+  bool Probed(bool is_refused);
   // The sequence number of a heartbeat to send now, if one is due.
   std::optional<uint64_t> TakeHeartbeat(Instant now);
   // One is due now: it carries news.
@@ -66,13 +90,18 @@ class Contact {
   // True if it moved the deadline.
   bool Acknowledged(uint64_t sequence);
 
-  // Our workers must not live past this without a new acknowledgement or refusal. Never() before
-  // the first Attached.
+  // Our workers must not live past this without a new acknowledgement or what else allows it.
+  // Never() before the first Attached.
   Instant deadline() const;
   // The guardian's, for an agent that is frozen: between ours and the lease's end. At ours it would
   // race with us, and kill workers of an agent that has just reached the rendezvous again.
   Instant guardian_deadline() const { return deadline() + lease_.Margin() / 2; }
-  bool LeaseIsOver(Instant now) const { return now >= deadline(); }
+  bool DeadlineIsOver(Instant now) const { return now >= deadline(); }
+  // A stream on which nothing was acknowledged for the length of the lease.
+  bool IsSilent(Instant now) const { return is_attached() && now >= deadline_; }
+  // With kReconnectTimeout: true whenever the deadline has moved because this agent still runs. A
+  // frozen one is noticed as soon as with contact.
+  bool TakeRenewal(Instant now);
   // An Attach that nobody answers; the stream should be given up on.
   bool IsUnanswered(Instant now) const;
   // When to give up for good; Never() while attached or closed.
@@ -99,6 +128,10 @@ class Contact {
   };
 
   void ScheduleTry(Instant now);
+  void Miss(Instant now);
+  bool IsMissing() const;
+  // Whether a refused probe can still prove anything, and when the next one is due.
+  Instant NextProbe() const;
 
   Options options_;
   Backoff backoff_;
@@ -108,11 +141,20 @@ class Contact {
   Instant missing_since_;
   // By the lease alone.
   Instant deadline_ = Instant::Never();
-  Instant try_began_;
+  Allowance allowance_ = Allowance::kLease;
+  // Of the last stream that was open.
+  bool to_own_address_ = false;
   // Until then nobody can have formed a round without us: when contact was lost, then when the last
-  // try began that was refused soon enough after.
+  // probe began that was refused soon enough after.
   Instant unreplaced_until_;
   bool was_refused_ = false;
+  // The first probe after the loss wasn't refused, or one came too late.
+  bool proves_nothing_ = false;
+  bool is_probing_ = false;
+  Instant probe_began_;
+  // With kReconnectTimeout: what this agent's running is worth, and when it is due to be noted.
+  Instant renewed_until_;
+  Instant next_renewal_;
   Instant attach_sent_;
   Instant next_try_ = Instant::Never();
   Instant next_heartbeat_ = Instant::Never();

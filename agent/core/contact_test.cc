@@ -16,8 +16,9 @@ Contact NewContact() {
 
 Contact AttachedContact(Duration lease = seconds(3)) {
   Contact contact = NewContact();
-  contact.Opened(At(10));
+  contact.Opened(At(10), /*to_own_address=*/true);
   contact.Attached(At(20), lease, Duration(0));
+  contact.Allow(Contact::Allowance::kRefusals, At(20));
   return contact;
 }
 
@@ -28,8 +29,8 @@ TEST(Contact, TheDeadlineCountsFromTheSendingOfWhatWasAcknowledged) {
   ASSERT_EQ(contact.TakeHeartbeat(At(2020)), 2u);
   EXPECT_TRUE(contact.Acknowledged(1));
   EXPECT_EQ(contact.deadline(), At(1020 + 2500));
-  EXPECT_FALSE(contact.LeaseIsOver(At(3519)));
-  EXPECT_TRUE(contact.LeaseIsOver(At(3520)));
+  EXPECT_FALSE(contact.DeadlineIsOver(At(3519)));
+  EXPECT_TRUE(contact.DeadlineIsOver(At(3520)));
 }
 
 TEST(Contact, OneAcknowledgementStandsForThoseBefore) {
@@ -65,70 +66,168 @@ TEST(Contact, TheGuardiansDeadlineIsBetweenOursAndTheLeasesEnd) {
   EXPECT_EQ(AttachedContact().guardian_deadline(), At(10 + 2750));
 }
 
-// Contact is lost at `ms`; every try after is refused until `until_ms`.
-int64_t RefuseTries(Contact& contact, int64_t ms, int64_t until_ms) {
-  contact.Lost(At(ms));
-  int64_t last_try = 0;
+// ---- beyond the lease ----------------------------------------------------------------------
+
+// Every probe from `ms` on is refused at once; when the last one began.
+int64_t RefuseProbes(Contact& contact, int64_t ms, int64_t until_ms) {
+  int64_t last_probe = -1;
   for (; ms < until_ms; ++ms) {
-    if (!contact.TakeRetry(At(ms))) continue;
-    last_try = ms;
-    contact.Lost(At(ms + 1), /*is_refused=*/true);
+    if (!contact.TakeProbe(At(ms))) continue;
+    last_probe = ms;
+    EXPECT_TRUE(contact.Probed(/*is_refused=*/true));
   }
-  return last_try;
+  return last_probe;
 }
 
-TEST(Contact, TheDeadlineMovesAlongWithRefusedTries) {
+TEST(Contact, ProbesFollowEachOtherWithin250Ms) {
   Contact contact = AttachedContact();
-  int64_t last_try = RefuseTries(contact, 1000, 30'000);
-  EXPECT_GT(last_try, 30'000 - 260);
-  EXPECT_EQ(contact.deadline(), At(last_try + 700));
-  EXPECT_EQ(contact.guardian_deadline(), At(last_try + 950));
+  EXPECT_FALSE(contact.TakeProbe(At(900)));
+  contact.Lost(At(1000));
+  EXPECT_TRUE(contact.TakeProbe(At(1000)));
+  // One at a time.
+  EXPECT_FALSE(contact.TakeProbe(At(1200)));
+  contact.Probed(true);
+  EXPECT_TRUE(contact.TakeProbe(At(1210)));
+  contact.Probed(true);
+  EXPECT_FALSE(contact.TakeProbe(At(1250)));
+  EXPECT_LE(contact.NextWakeup(), At(1210 + 250));
+}
+
+TEST(Contact, TheDeadlineMovesAlongWithRefusedProbes) {
+  Contact contact = AttachedContact();
+  contact.Lost(At(1000));
+  int64_t last_probe = RefuseProbes(contact, 1000, 30'000);
+  EXPECT_GT(last_probe, 30'000 - 250);
+  EXPECT_EQ(contact.deadline(), At(last_probe + 700));
+  EXPECT_EQ(contact.guardian_deadline(), At(last_probe + 950));
 }
 
 TEST(Contact, RefusalsMoveTheDeadlineForTheReconnectTimeoutAtMost) {
   Contact contact = AttachedContact();
-  RefuseTries(contact, 1000, 60'990);
+  contact.Lost(At(1000));
+  RefuseProbes(contact, 1000, 60'990);
   EXPECT_EQ(contact.deadline(), At(1000 + 60'000));
 }
 
-TEST(Contact, AnotherFailureBetweenRefusalsCostsNothingIfTheNextIsInTime) {
+TEST(Contact, AFirstProbeThatIsNotRefusedLeavesTheRestToTheLease) {
   Contact contact = AttachedContact();
-  int64_t last_try = RefuseTries(contact, 1000, 10'000);
-  // The dying process still held its socket, say: reset.
-  ASSERT_TRUE(contact.TakeRetry(At(last_try + 260)));
-  contact.Lost(At(last_try + 270));
-  EXPECT_EQ(contact.deadline(), At(last_try + 700));
-  ASSERT_TRUE(contact.TakeRetry(At(last_try + 530)));
-  contact.Lost(At(last_try + 531), /*is_refused=*/true);
-  EXPECT_EQ(contact.deadline(), At(last_try + 530 + 700));
+  contact.Lost(At(1000));
+  // It was accepted, or nobody answered: the rendezvous may live, and lose us in a moment.
+  ASSERT_TRUE(contact.TakeProbe(At(1000)));
+  EXPECT_FALSE(contact.Probed(/*is_refused=*/false));
+  EXPECT_EQ(RefuseProbes(contact, 1001, 3000), -1);
+  EXPECT_EQ(contact.deadline(), At(10 + 2500));
 }
 
-TEST(Contact, ARefusalThatComesTooLateProvesNothing) {
+TEST(Contact, AnotherAnswerBetweenRefusalsCostsNothingIfTheNextIsInTime) {
   Contact contact = AttachedContact();
-  int64_t last_try = RefuseTries(contact, 1000, 10'000);
-  ASSERT_TRUE(contact.TakeRetry(At(last_try + 300)));
+  contact.Lost(At(1000));
+  int64_t last_probe = RefuseProbes(contact, 1000, 10'000);
+  // A new rendezvous that listens for a moment and dies, say: it was quiet all the time.
+  ASSERT_TRUE(contact.TakeProbe(At(last_probe + 260)));
+  EXPECT_FALSE(contact.Probed(false));
+  EXPECT_EQ(contact.deadline(), At(last_probe + 700));
+  ASSERT_TRUE(contact.TakeProbe(At(last_probe + 530)));
+  EXPECT_TRUE(contact.Probed(true));
+  EXPECT_EQ(contact.deadline(), At(last_probe + 530 + 700));
+}
+
+TEST(Contact, AProbeThatComesTooLateProvesNothing) {
+  Contact contact = AttachedContact();
+  contact.Lost(At(1000));
+  int64_t last_probe = RefuseProbes(contact, 1000, 10'000);
   // In between a rendezvous may have come, formed a round without us, and gone.
-  contact.Lost(At(last_try + 701), /*is_refused=*/true);
-  EXPECT_EQ(contact.deadline(), At(last_try + 700));
-  ASSERT_TRUE(contact.TakeRetry(At(last_try + 1000)));
-  contact.Lost(At(last_try + 1001), /*is_refused=*/true);
-  EXPECT_EQ(contact.deadline(), At(last_try + 700));
+  EXPECT_FALSE(contact.TakeProbe(At(last_probe + 701)));
+  EXPECT_EQ(RefuseProbes(contact, last_probe + 702, last_probe + 3000), -1);
+  EXPECT_EQ(contact.deadline(), At(last_probe + 700));
+}
+
+TEST(Contact, AnAnswerToAProbeFromBeforeTheLossSaysNothing) {
+  Contact contact = AttachedContact();
+  contact.Lost(At(1000));
+  ASSERT_TRUE(contact.TakeProbe(At(1000)));
+  contact.Opened(At(1010), true);
+  contact.Attached(At(1020), seconds(3), Duration(0));
+  contact.Lost(At(1030));
+  EXPECT_FALSE(contact.Probed(true));
+  EXPECT_EQ(contact.deadline(), At(1010 + 2500));
+  EXPECT_GT(RefuseProbes(contact, 1031, 2000), 1031);
+}
+
+TEST(Contact, RefusalsProveNothingOfAVirtualAddress) {
+  Contact contact = NewContact();
+  contact.Allow(Contact::Allowance::kRefusals, At(20));
+  contact.Opened(At(10), /*to_own_address=*/false);
+  contact.Attached(At(20), seconds(3), Duration(0));
+  contact.Lost(At(1000));
+  EXPECT_EQ(RefuseProbes(contact, 1000, 3000), -1);
+  EXPECT_EQ(contact.deadline(), At(10 + 2500));
 }
 
 TEST(Contact, RefusalsBeforeTheLeaseIsOverDoNotShortenIt) {
   Contact contact = AttachedContact();
-  RefuseTries(contact, 100, 300);
+  contact.Lost(At(100));
+  RefuseProbes(contact, 100, 300);
   EXPECT_EQ(contact.deadline(), At(10 + 2500));
 }
 
 TEST(Contact, ContactAgainForgetsTheRefusals) {
   Contact contact = AttachedContact();
-  RefuseTries(contact, 1000, 20'000);
-  ASSERT_TRUE(contact.TakeRetry(At(20'300)));
-  contact.Opened(At(20'310));
+  contact.Lost(At(1000));
+  RefuseProbes(contact, 1000, 20'000);
+  contact.Opened(At(20'310), true);
   contact.Attached(At(20'320), seconds(3), Duration(0));
   EXPECT_EQ(contact.deadline(), At(20'310 + 2500));
+  contact.Lost(At(21'000));
+  EXPECT_EQ(contact.deadline(), At(20'310 + 2500));
 }
+
+TEST(Contact, WithinTheLeaseAloneNothingIsProbed) {
+  Contact contact = AttachedContact();
+  contact.Allow(Contact::Allowance::kLease, At(20));
+  contact.Lost(At(1000));
+  EXPECT_EQ(RefuseProbes(contact, 1000, 5000), -1);
+  EXPECT_EQ(contact.deadline(), At(10 + 2500));
+}
+
+TEST(Contact, WhereTimeAloneCountsTheDeadlineIsRenewedUntilContactIsGivenUpOn) {
+  Contact contact = AttachedContact();
+  contact.Allow(Contact::Allowance::kReconnectTimeout, At(100));
+  EXPECT_TRUE(contact.TakeRenewal(At(100)));
+  EXPECT_FALSE(contact.TakeRenewal(At(1099)));
+  EXPECT_TRUE(contact.TakeRenewal(At(1100)));
+  EXPECT_EQ(contact.deadline(), At(1100 + 2500));
+  // The lease tells when the stream is dead.
+  EXPECT_FALSE(contact.IsSilent(At(2509)));
+  EXPECT_TRUE(contact.IsSilent(At(2510)));
+  contact.Lost(At(2510));
+  EXPECT_EQ(RefuseProbes(contact, 2510, 5000), -1);
+  // A frozen agent is noticed as soon as ever.
+  EXPECT_TRUE(contact.TakeRenewal(At(5000)));
+  EXPECT_EQ(contact.deadline(), At(5000 + 2500));
+  EXPECT_EQ(contact.guardian_deadline(), At(5000 + 2750));
+  EXPECT_EQ(contact.NextWakeup(), At(2510));
+  EXPECT_TRUE(contact.TakeRenewal(At(62'000)));
+  EXPECT_EQ(contact.deadline(), At(2510 + 60'000));
+}
+
+TEST(Contact, WhatIsAllowedTooLateDoesNotRaiseTheDead) {
+  Contact contact = AttachedContact();
+  contact.Lost(At(1000));
+  contact.Allow(Contact::Allowance::kReconnectTimeout, At(2510));
+  EXPECT_TRUE(contact.DeadlineIsOver(At(2510)));
+}
+
+TEST(Contact, AClosedStreamDoesNotShortenWhatWorkersMay) {
+  Contact contact = AttachedContact();
+  contact.Allow(Contact::Allowance::kReconnectTimeout, At(100));
+  contact.Lost(At(1000));
+  contact.Closed(At(1100));
+  EXPECT_TRUE(contact.TakeRenewal(At(3000)));
+  EXPECT_EQ(contact.deadline(), At(3000 + 2500));
+}
+
+// ---- tries ---------------------------------------------------------------------------------
 
 TEST(Contact, TriesAtOnceAfterALossThenBacksOff) {
   Contact contact = AttachedContact();
@@ -152,19 +251,20 @@ TEST(Contact, BeforeTheFirstContactItBacksOffFromTheStart) {
 TEST(Contact, PatienceIsTheJoinTimeoutFirstAndTheReconnectTimeoutLater) {
   Contact contact = NewContact();
   EXPECT_EQ(contact.gives_up_at(), At(600'000));
-  contact.Opened(At(10));
+  contact.Opened(At(10), true);
   contact.Attached(At(20), seconds(3), seconds(40));
   EXPECT_TRUE(contact.gives_up_at().IsNever());
   contact.Lost(At(1000));
   EXPECT_EQ(contact.gives_up_at(), At(41'000));
   // A stream that opens without an answer is no contact.
-  contact.Opened(At(2000));
+  contact.Opened(At(2000), true);
   contact.Lost(At(3000));
   EXPECT_EQ(contact.gives_up_at(), At(41'000));
 }
 
 TEST(Contact, NothingIsDueWhileClosed) {
   Contact contact = AttachedContact();
+  contact.Allow(Contact::Allowance::kLease, At(20));
   contact.Closed(At(100));
   EXPECT_TRUE(contact.NextWakeup().IsNever());
   EXPECT_FALSE(contact.TakeRetry(At(5000)));

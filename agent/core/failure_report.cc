@@ -1,6 +1,8 @@
 #include "agent/core/failure_report.h"
 
 #include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <ctime>
 #include <string_view>
 #include <vector>
@@ -14,6 +16,7 @@ constexpr size_t kMinWidth = 60;
 constexpr size_t kMaxWidth = 100;
 // Followers named in full; a job of thousands of ranks has as many.
 constexpr size_t kMostOthers = 16;
+constexpr char kSentFromOutside[] = ", sent from outside muster, the sender is unknown";
 constexpr char kHowToTrace[] =
     "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html";
 
@@ -39,18 +42,47 @@ std::string Indented(std::string_view text, std::string_view indent) {
   return out;
 }
 
+// Those that a process rarely brings upon itself. muster's own end no worker before its failure.
+bool IsSentByOthers(int signal) {
+  switch (signal) {
+    case SIGHUP:
+    case SIGINT:
+    case SIGQUIT:
+    case SIGKILL:
+    case SIGTERM:
+    case SIGUSR1:
+    case SIGUSR2:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::string SenderOf(const WorkerExit& exit) {
+  return IsSentByOthers(exit.signal) ? kSentFromOutside : "";
+}
+
 std::string Traceback(const WorkerFailure& f) {
   // Lines after the first stand under the first.
   if (!f.message.empty()) return Indented(f.message, "  ").substr(2);
   if (f.exit.signal != 0) {
     return "Signal " + std::to_string(f.exit.signal) + " (" + SignalName(f.exit.signal) +
            ") received by PID " + std::to_string(f.pid) +
-           (f.exit.dumped_core ? " (core dumped)" : "");
+           (f.exit.dumped_core ? " (core dumped)" : "") + SenderOf(f.exit);
   }
   return kHowToTrace;
 }
 
-std::string Block(size_t index, const WorkerFailure& f, bool is_root) {
+// In a verdict all ages are as of one moment.
+std::string DelayText(const WorkerFailure& root, const WorkerFailure& follower) {
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(root.age - follower.age);
+  // A program that can't be executed is the root cause even if another worker failed before.
+  if (ms.count() < 0) return "no, it failed " + std::to_string(-ms.count()) + " ms before";
+  return std::to_string(ms.count()) + " ms after rank " + std::to_string(root.rank.value);
+}
+
+// `root`: null in the block of the root cause itself.
+std::string Block(size_t index, const WorkerFailure& f, const WorkerFailure* root) {
   // As Python's Popen.returncode, and so torchrun, has it: minus the signal.
   int code = f.exit.signal != 0 ? -f.exit.signal : f.exit.code;
   std::string text = "[" + std::to_string(index) + "]:\n";
@@ -60,9 +92,10 @@ std::string Block(size_t index, const WorkerFailure& f, bool is_root) {
           " (local_rank: " + std::to_string(f.local_rank.value) + ")\n";
   text += "  exitcode  : " + std::to_string(code) + " (pid: " + std::to_string(f.pid) + ")\n";
   text += "  error_file: " + (f.error_file.empty() ? std::string("<N/A>") : f.error_file) + "\n";
+  if (root != nullptr) text += "  follower  : " + DelayText(*root, f) + "\n";
   text += "  traceback : " + Traceback(f);
   if (!f.log_path.empty()) text += "\n  log       : " + f.log_path;
-  if (is_root && !f.stderr_tail.empty()) {
+  if (root == nullptr && !f.stderr_tail.empty()) {
     text += "\n  last lines of stderr:\n" + Indented(f.stderr_tail, "    ");
   }
   return text;
@@ -83,7 +116,7 @@ size_t LongestLine(std::string_view text) {
 std::string FailureReport(const std::string& program, const Verdict& verdict) {
   if (verdict.failures.empty()) return "";
   std::string title = program + " FAILED";
-  std::string root = Block(0, verdict.failures.front(), /*is_root=*/true);
+  std::string root = Block(0, verdict.failures.front(), nullptr);
   std::string others;
   for (size_t i = 1; i < verdict.failures.size(); ++i) {
     if (!others.empty()) others += '\n';
@@ -91,7 +124,7 @@ std::string FailureReport(const std::string& program, const Verdict& verdict) {
       others += "  ... and " + std::to_string(verdict.failures.size() - i) + " more";
       break;
     }
-    others += Block(i, verdict.failures[i], /*is_root=*/false);
+    others += Block(i, verdict.failures[i], &verdict.failures.front());
   }
   if (others.empty()) others = "  <NO_OTHER_FAILURES>";
 
@@ -113,7 +146,8 @@ std::string FailureLine(const WorkerFailure& failure) {
     return who + " exited with code " + std::to_string(failure.exit.code);
   }
   return who + " was ended by signal " + std::to_string(failure.exit.signal) + " (" +
-         SignalName(failure.exit.signal) + ")" + (failure.exit.dumped_core ? ", core dumped" : "");
+         SignalName(failure.exit.signal) + ")" + (failure.exit.dumped_core ? ", core dumped" : "") +
+         SenderOf(failure.exit);
 }
 
 }  // namespace muster::agent

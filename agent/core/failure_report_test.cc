@@ -58,10 +58,13 @@ TEST_F(FailureReportTest, NamesSignalsFollowersLogAndLastLines) {
   WorkerFailure follower = Failure(1, {.code = 1});
   follower.error_file = "/logs/1/error.json";
   follower.message = "Traceback:\n  peer lost";
+  root.age = std::chrono::milliseconds(250);
+  follower.age = std::chrono::milliseconds(238);
   verdict.failures = {root, follower};
   std::string report = FailureReport("a.out", verdict);
   EXPECT_NE(report.find("  exitcode  : -9 (pid: 1000)\n"), std::string::npos);
-  EXPECT_NE(report.find("  traceback : Signal 9 (SIGKILL) received by PID 1000\n"
+  EXPECT_NE(report.find("  traceback : Signal 9 (SIGKILL) received by PID 1000, sent from outside "
+                        "muster, the sender is unknown\n"
                         "  log       : /logs/0/stderr.log\n"
                         "  last lines of stderr:\n"
                         "    almost done\n"
@@ -70,6 +73,7 @@ TEST_F(FailureReportTest, NamesSignalsFollowersLogAndLastLines) {
       << report;
   EXPECT_NE(report.find("Failures:\n[1]:\n"), std::string::npos);
   EXPECT_NE(report.find("  error_file: /logs/1/error.json\n"
+                        "  follower  : 12 ms after rank 0\n"
                         "  traceback : Traceback:\n"
                         "    peer lost\n"),
             std::string::npos)
@@ -89,6 +93,24 @@ TEST_F(FailureReportTest, IsEmptyWhereNoWorkerIsTheCause) {
   Verdict verdict;
   verdict.reason = "the rendezvous can't be reached";
   EXPECT_EQ(FailureReport("a.out", verdict), "");
+}
+
+TEST_F(FailureReportTest, WhatFailedBeforeAHopelessProgramIsNoFollower) {
+  Verdict verdict;
+  verdict.failures = {Failure(0, {.code = 127}), Failure(1, {.code = 1})};
+  verdict.failures[1].age = std::chrono::milliseconds(5);
+  std::string report = FailureReport("a.out", verdict);
+  EXPECT_NE(report.find("  follower  : no, it failed 5 ms before\n"), std::string::npos) << report;
+}
+
+TEST(FailureLine, TellsSignalsFromOutsideFromAProgramsOwn) {
+  for (int signal : {1, 2, 3, 9, 10, 12, 15}) {
+    EXPECT_TRUE(FailureLine(Failure(0, {.signal = signal})).ends_with("the sender is unknown"))
+        << signal;
+  }
+  for (int signal : {4, 6, 7, 8, 11, 13, 14, 24, 31}) {
+    EXPECT_TRUE(FailureLine(Failure(0, {.signal = signal})).ends_with(")")) << signal;
+  }
 }
 
 TEST(FailureLine, SaysHowAWorkerEnded) {

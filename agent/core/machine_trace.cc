@@ -13,6 +13,7 @@ std::string RoundText(const World& world) { return "r" + std::to_string(world.ro
 
 std::string Text(const Connect&) { return "connect"; }
 std::string Text(const Disconnect&) { return "disconnect"; }
+std::string Text(const ProbeEndpoint&) { return "probe"; }
 
 std::string Text(const Attach& m) {
   std::string text = "Attach";

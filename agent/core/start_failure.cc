@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "agent/core/exit_code.h"
 
@@ -26,13 +27,17 @@ const char* RemedyOfShortage(int error) {
 
 }  // namespace
 
-StartFailure ExplainStartFailure(const std::string& program, int error) {
+StartFailure ExplainStartFailure(const std::string& program, int error, const std::string& flaw) {
   const std::string why = std::strerror(error);
   if (const char* remedy = RemedyOfShortage(error)) {
     return {kExitOsError, "no process can be made for '" + program + "': " + why + "; " + remedy};
   }
-  return {error == ENOENT ? kExitNotFound : kExitNotExecutable,
-          "'" + program + "' can't be executed: " + why};
+  std::string message = "'" + program + "' can't be executed: " + (flaw.empty() ? why : flaw);
+  if (error == ENOEXEC && flaw.empty()) {
+    message +=
+        "; it is no binary for this machine, and no script that begins with #! and its interpreter";
+  }
+  return {error == ENOENT ? kExitNotFound : kExitNotExecutable, std::move(message)};
 }
 
 }  // namespace muster::agent

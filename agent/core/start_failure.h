@@ -14,8 +14,9 @@ struct StartFailure {
   std::string message;
 };
 
-// `error` is errno of fork(2) or exec(3).
-StartFailure ExplainStartFailure(const std::string& program, int error);
+// `error` is errno of fork(2) or exec(3). `flaw` tells more of the program than errno can
+// (agent/process/program_file.h), or is empty.
+StartFailure ExplainStartFailure(const std::string& program, int error, const std::string& flaw);
 
 }  // namespace muster::agent
 

@@ -9,19 +9,30 @@ namespace muster::agent {
 namespace {
 
 TEST(StartFailure, AProgramIsBlamedForWhatIsItsOwn) {
-  EXPECT_EQ(ExplainStartFailure("/no/such", ENOENT).exit_code, kExitNotFound);
-  EXPECT_EQ(ExplainStartFailure("/no/such", ENOENT).message,
+  EXPECT_EQ(ExplainStartFailure("/no/such", ENOENT, "").exit_code, kExitNotFound);
+  EXPECT_EQ(ExplainStartFailure("/no/such", ENOENT, "").message,
             "'/no/such' can't be executed: No such file or directory");
   for (int error : {EACCES, ENOEXEC, ENOTDIR, ETXTBSY, E2BIG}) {
-    EXPECT_EQ(ExplainStartFailure("a", error).exit_code, kExitNotExecutable) << error;
+    EXPECT_EQ(ExplainStartFailure("a", error, "").exit_code, kExitNotExecutable) << error;
   }
+}
+
+TEST(StartFailure, AFlawOfTheProgramTakesThePlaceOfErrno) {
+  EXPECT_EQ(ExplainStartFailure("./t.sh", ENOENT, "its interpreter is missing").message,
+            "'./t.sh' can't be executed: its interpreter is missing");
+}
+
+TEST(StartFailure, AFileThatIsNoProgramIsSaidToBeNone) {
+  EXPECT_EQ(ExplainStartFailure("./t", ENOEXEC, "").message,
+            "'./t' can't be executed: Exec format error; it is no binary for this machine, and no "
+            "script that begins with #! and its interpreter");
 }
 
 TEST(StartFailure, AShortageIsTheMachinesAndSaysWhatToDo) {
   for (int error : {EAGAIN, ENOMEM, EMFILE, ENFILE}) {
-    EXPECT_EQ(ExplainStartFailure("a", error).exit_code, kExitOsError) << error;
+    EXPECT_EQ(ExplainStartFailure("a", error, "").exit_code, kExitOsError) << error;
   }
-  EXPECT_EQ(ExplainStartFailure("train.py", EMFILE).message,
+  EXPECT_EQ(ExplainStartFailure("train.py", EMFILE, "").message,
             "no process can be made for 'train.py': Too many open files; raise the limit of open "
             "files (`ulimit -n`, or fs.file-max)");
 }

@@ -4,13 +4,17 @@
 #include <csignal>
 #include <utility>
 
+#include "agent/core/own_verdict.h"
+#include "agent/core/signal_name.h"
+
 namespace muster::agent {
 
 WorkerGroup::WorkerGroup(StartRound place, int worker_count)
     : place_(std::move(place)),
       states_(static_cast<size_t>(worker_count), State::kStarting),
       steps_(static_cast<size_t>(worker_count), -1),
-      can_save_(static_cast<size_t>(worker_count), false) {}
+      can_save_(static_cast<size_t>(worker_count), false),
+      is_sdk_(states_.size(), false) {}
 
 void WorkerGroup::Started(LocalRank local_rank, int64_t /*pid*/) {
   auto index = static_cast<size_t>(local_rank.value);
@@ -41,9 +45,16 @@ bool WorkerGroup::is_running(LocalRank local_rank) const {
          (states_[index] == State::kStarting || states_[index] == State::kRunning);
 }
 
-bool WorkerGroup::IsOurDoing(const WorkerExit& exit) const {
-  return stop_ && exit.signal != 0 &&
-         (exit.signal == SIGKILL || exit.signal == stop_->first_signal);
+void WorkerGroup::SaidHello(LocalRank local_rank) {
+  auto index = static_cast<size_t>(local_rank.value);
+  if (index >= is_sdk_.size() || is_sdk_[index]) return;
+  is_sdk_[index] = true;
+  ++sdk_count_;
+}
+
+bool WorkerGroup::IsOurDoing(const WorkerExit& exit, Instant now) const {
+  if (exit.signal == SIGKILL) return now >= kill_at_;
+  return stop_ && exit.signal != 0 && exit.signal == first_signal_;
 }
 
 WorkerGroup::Change WorkerGroup::Ended(LocalRank local_rank, const WorkerFailure& failure,
@@ -56,9 +67,12 @@ WorkerGroup::Change WorkerGroup::Ended(LocalRank local_rank, const WorkerFailure
   bool is_success = failure.exit.Succeeded() && !failure.failed_to_start;
   if (is_over_) {
     bool is_follower =
-        !is_success && has_failed() && !is_told_ && !is_fenced_ && !IsOurDoing(failure.exit);
+        !is_success && has_failed() && !is_told_ && !is_fenced_ && !IsOurDoing(failure.exit, now);
     state = is_follower ? State::kFailed : State::kStopped;
-    if (!is_follower) return Change::kNothing;
+    if (!is_follower) {
+      CountStopped(failure.exit, now);
+      return Change::kNothing;
+    }
   } else {
     state = is_success ? State::kSucceeded : State::kFailed;
   }
@@ -66,9 +80,15 @@ WorkerGroup::Change WorkerGroup::Ended(LocalRank local_rank, const WorkerFailure
     failures_.push_back({.failure = failure, .noticed = now});
     return Change::kFailed;
   }
-  has_succeeded_ =
-      std::all_of(states_.begin(), states_.end(), [](State s) { return s == State::kSucceeded; });
-  return has_succeeded_ ? Change::kAllSucceeded : Change::kOneSucceeded;
+  ++success_count_;
+  has_succeeded_ = success_count_ == states_.size();
+  if (has_succeeded_) return Change::kAllSucceeded;
+  return success_count_ == 1 ? Change::kFirstSucceeded : Change::kNothing;
+}
+
+bool WorkerGroup::HasFailed(Rank rank) const {
+  return std::ranges::any_of(failures_,
+                             [rank](const Failure& f) { return f.failure.rank == rank; });
 }
 
 bool WorkerGroup::TakeAbort() {
@@ -76,10 +96,44 @@ bool WorkerGroup::TakeAbort() {
   return !std::exchange(is_aborted_, true);
 }
 
-bool WorkerGroup::TakeStop(const StopPlan& plan) {
+bool WorkerGroup::TakeStop(const StopPlan& plan, Instant now) {
   if (is_gone_ || (stop_ && !IsHarder(plan, *stop_))) return false;
+  if (!stop_) first_signal_ = plan.first_signal;
+  kill_at_ = std::min(kill_at_, now + plan.grace);
   stop_ = plan;
   return true;
+}
+
+void WorkerGroup::CountStopped(const WorkerExit& exit, Instant now) {
+  if (exit.signal == 0) {
+    ++exited_;
+  } else if (!IsOurDoing(exit, now)) {
+    ++otherwise_;
+  } else if (exit.signal == SIGKILL) {
+    ++killed_;
+  } else {
+    ++ended_by_signal_;
+  }
+}
+
+std::string WorkerGroup::StoppedText() const {
+  const int count = ended_by_signal_ + killed_ + exited_ + otherwise_;
+  if (count == 0 || !stop_) return "";
+  std::string text = std::to_string(count) + (failures_.empty() ? "" : " more") +
+                     (count == 1 ? " worker" : " workers") + " of this node " +
+                     (count == 1 ? "was" : "were") + " stopped by muster";
+  const char* separator = ": ";
+  const auto add = [&](int number, const std::string& how) {
+    if (number == 0) return;
+    text += separator + std::to_string(number) + " " + how;
+    separator = ", ";
+  };
+  add(ended_by_signal_, "ended by " + SignalName(first_signal_));
+  add(exited_, "exited when told to");
+  add(otherwise_, "ended by another signal");
+  add(killed_,
+      stop_->grace > Duration(0) ? "killed after " + DurationText(stop_->grace) : "killed");
+  return text;
 }
 
 std::vector<WorkerFailure> WorkerGroup::Failures(Instant now) const {
@@ -100,7 +154,8 @@ RunningWorld WorkerGroup::ToRunningWorld(std::optional<Commit> last_commit) cons
                       .world_size = place_.world_size,
                       .restarts_charged = place_.restarts_charged,
                       .last_commit = std::move(last_commit),
-                      .succeeded = has_succeeded_};
+                      .succeeded = has_succeeded_,
+                      .worker_succeeded = has_success()};
 }
 
 StopDone WorkerGroup::ToStopDone() const {

@@ -28,6 +28,8 @@ constexpr size_t kReadBytes = 64 << 10;
 // Reads of one stream in one turn, so that a loud worker doesn't starve the others.
 constexpr int kReadsInTurn = 8;
 constexpr size_t kTailBytes = 4096;
+// What a worker wrote is longer there, by the prefixes of its lines.
+constexpr char kConsolePlace[] = "the console, prefixes included";
 constexpr Duration kFlushPatience = std::chrono::seconds(1);
 // Beyond a round's patience, for its files to be closed.
 constexpr Duration kCloseMargin = std::chrono::milliseconds(500);
@@ -114,14 +116,28 @@ std::string LastLines(const std::string& text) {
   return newline + 1 < last.size() ? last.substr(newline + 1) : last;
 }
 
-// Makes a pipe; the read end doesn't block.
-bool MakePipe(int* read_end, int* write_end) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return false;
-  fcntl(ends[0], F_SETFL, O_NONBLOCK);
-  *read_end = ends[0];
-  *write_end = ends[1];
-  return true;
+// Pipes for one worker, and their read ends, which don't block; all of them or none.
+WorkerPipes MakePipes(LocalRank local_rank, int* stdout_read, int* stderr_read) {
+  WorkerPipes pipes{.local_rank = local_rank};
+  int out[2];
+  int err[2];
+  if (pipe2(out, O_CLOEXEC) != 0) {
+    pipes.error = errno;
+    return pipes;
+  }
+  if (pipe2(err, O_CLOEXEC) != 0) {
+    pipes.error = errno;
+    close(out[0]);
+    close(out[1]);
+    return pipes;
+  }
+  fcntl(out[0], F_SETFL, O_NONBLOCK);
+  fcntl(err[0], F_SETFL, O_NONBLOCK);
+  *stdout_read = out[0];
+  *stderr_read = err[0];
+  pipes.stdout_fd = out[1];
+  pipes.stderr_fd = err[1];
+  return pipes;
 }
 
 }  // namespace
@@ -319,8 +335,8 @@ class LogPump::Loop {
          {std::pair{&stderr_sink_, "stderr"}, {stdout_sink_, "stdout"}}) {
       if (sink->lost_bytes() == 0 || sink->backlog_size() > 0 || console_loss_is_said_) continue;
       console_loss_is_said_ = true;
-      Say(std::string("muster: ") + std::to_string(sink->lost_bytes()) + " bytes of output to " +
-          name + " are not shown: " + sink->why_lost());
+      // Without a number: more may be lost, and the round's end tells how much it was in all.
+      Say(std::string("muster: some output to ") + name + " is not shown: " + sink->why_lost());
     }
   }
 
@@ -386,7 +402,7 @@ class LogPump::Loop {
       if (why.empty()) why = stdout_sink_->why_lost();
     }
     if (bytes > console_loss_told_)
-      lost.push_back({"the console", why, bytes - console_loss_told_});
+      lost.push_back({kConsolePlace, why, bytes - console_loss_told_});
     console_loss_told_ = bytes;
     return lost;
   }
@@ -421,19 +437,18 @@ std::vector<WorkerPipes> LogPump::Open(RoundId round, const std::vector<WorkerOu
   bool is_alone = outputs.size() == 1;
   loop_->Post([loop = loop_.get()] { loop->ForgetEnded(); });
   for (const WorkerOutput& output : outputs) {
-    WorkerPipes& ends = pipes.emplace_back();
-    ends.local_rank = output.local_rank;
-    for (bool is_stderr : {false, true}) {
-      int read_end = -1;
-      int* write_end = is_stderr ? &ends.stderr_fd : &ends.stdout_fd;
-      if (!MakePipe(&read_end, write_end)) continue;
-      bool is_taken = loop_->Post([=, loop = loop_.get()] {
-        loop->AddStream(round, output, is_stderr, read_end, is_alone);
-      });
-      if (is_taken) continue;
-      close(read_end);
-      close(std::exchange(*write_end, -1));
-    }
+    int out = -1;
+    int err = -1;
+    WorkerPipes& ends = pipes.emplace_back(MakePipes(output.local_rank, &out, &err));
+    if (ends.error != 0) continue;
+    bool is_taken = loop_->Post([=, loop = loop_.get()] {
+      loop->AddStream(round, output, /*is_stderr=*/false, out, is_alone);
+      loop->AddStream(round, output, /*is_stderr=*/true, err, is_alone);
+    });
+    if (is_taken) continue;
+    for (int fd : {out, err, ends.stdout_fd, ends.stderr_fd}) close(fd);
+    // The thread is over its bound of tasks.
+    ends = WorkerPipes{.local_rank = output.local_rank, .error = EAGAIN};
   }
   return pipes;
 }

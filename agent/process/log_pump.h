@@ -35,12 +35,14 @@ struct WorkerOutput {
   bool show_stderr = true;
 };
 
-// Write ends for WorkerCommand, which owns them from then on. -1 if the process has no descriptor
-// left: the worker then inherits the agent's stream.
+// Write ends for WorkerCommand, which owns them from then on.
 struct WorkerPipes {
   LocalRank local_rank;
   int stdout_fd = -1;
   int stderr_fd = -1;
+  // errno where they could not be made (EMFILE): both are -1, and the worker must not be started,
+  // since what it writes would go past prefixes, files and the summary.
+  int error = 0;
 };
 
 class LogPump {

@@ -7,12 +7,15 @@
 #include <pty.h>
 #include <signal.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <future>
 #include <iterator>
@@ -60,6 +63,13 @@ std::string ReadAvailable(int fd) {
     text.append(chunk, static_cast<size_t>(got));
   }
   return text;
+}
+
+// Descriptors of this process.
+int CountOpen() {
+  namespace fs = std::filesystem;
+  auto all = fs::directory_iterator("/proc/self/fd");
+  return static_cast<int>(std::distance(fs::begin(all), fs::end(all))) - 1;  // its own
 }
 
 // A pump whose console is two files, or two descriptors that a test gives.
@@ -332,7 +342,7 @@ TEST_F(LogPumpTest, AStuckConsoleNeverBlocksAWorker) {
   auto lost = Finish(kRound, milliseconds(100));
   EXPECT_LT(std::chrono::steady_clock::now() - start, seconds(10));
   ASSERT_EQ(lost.size(), 1U);
-  EXPECT_EQ(lost[0].place, "the console");
+  EXPECT_EQ(lost[0].place, "the console, prefixes included");
   EXPECT_EQ(lost[0].reason, "it takes no more output");
   EXPECT_EQ(Contents(output.stdout_file), text);
   // The console's own flags are as they were: the shell shares them.
@@ -346,7 +356,7 @@ TEST_F(LogPumpTest, AStuckConsoleNeverBlocksAWorker) {
   reader.join();
   close(console[0]);
   EXPECT_NE(shown.find("later\n"), std::string::npos);
-  EXPECT_NE(shown.find("bytes of output to stderr are not shown: it takes no more output\n"),
+  EXPECT_NE(shown.find("muster: some output to stderr is not shown: it takes no more output\n"),
             std::string::npos);
 }
 
@@ -383,7 +393,7 @@ TEST_F(LogPumpTest, AConsoleWhoseReaderHasGoneIsNoEndOfTheAgent) {
   EXPECT_EQ(lost[0].reason, "Broken pipe");
   pump_.reset();
   close(console[1]);
-  EXPECT_EQ(Err(), "muster: 16 bytes of output to stdout are not shown: Broken pipe\n");
+  EXPECT_EQ(Err(), "muster: some output to stdout is not shown: Broken pipe\n");
 }
 
 TEST_F(LogPumpTest, FinishDoesNotWaitForALeftOverThatHoldsThePipe) {
@@ -424,6 +434,28 @@ TEST_F(LogPumpTest, OnATerminalRewritingIsRare) {
   EXPECT_NE(shown.find("[r0]: done"), std::string::npos);
   // One a tenth of a second: not a thousand, however slow this machine is.
   EXPECT_LT(std::count(shown.begin(), shown.end(), '\r'), 100);
+}
+
+TEST_F(LogPumpTest, AWorkerHasBothPipesOrNone) {
+  const int before = CountOpen();
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  // Room for the first worker's pipes, and half of the second's.
+  const rlimit little{static_cast<rlim_t>(before) + 6, limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &little), 0);
+  auto pipes = pump_->Open(kRound, {Output(0), Output(1)});
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_EQ(pipes[0].error, 0);
+  EXPECT_GE(pipes[0].stdout_fd, 0);
+  EXPECT_EQ(pipes[1].local_rank, LocalRank(1));
+  EXPECT_EQ(pipes[1].error, EMFILE);
+  EXPECT_EQ(pipes[1].stdout_fd, -1);
+  EXPECT_EQ(pipes[1].stderr_fd, -1);
+  ASSERT_TRUE(WriteAll(pipes[0].stderr_fd, "still shown\n"));
+  CloseAll({pipes[0]});
+  EXPECT_TRUE(Finish(kRound, seconds(20)).empty());
+  EXPECT_EQ(Err(), "[r0]: still shown\n");
+  EXPECT_EQ(CountOpen(), before);
 }
 
 }  // namespace

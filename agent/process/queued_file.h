@@ -16,7 +16,7 @@ namespace muster::agent {
 
 // Output that didn't reach a place, for the summary.
 struct LostOutput {
-  // A file's path, or "the console".
+  // A file's path, or "the console, prefixes included".
   std::string place;
   // As strerror() says it, or "it takes no more output".
   std::string reason;

@@ -33,6 +33,9 @@ constexpr Duration kHelloPatience = std::chrono::seconds(5);
 constexpr int kMostConnectionsOfAWorker = 4;
 // Requests of one connection that wait for an answer.
 constexpr size_t kMostPending = 1024;
+// Calls to the rendezvous that wait for an answer, also for connections that are gone: a worker
+// that asks, leaves and comes again must not pile them up. As much as 16 busy connections.
+constexpr size_t kMostCalls = 16 * kMostPending;
 // A longer wait is taken as this; the round ends it anyway.
 constexpr int64_t kLongestWaitMs = int64_t{7} * 24 * 3600 * 1000;
 
@@ -310,6 +313,7 @@ class WorkerService::Loop {
     peer.welcome = &found->second;
     peer.connection.Send(found->second);
     if (abort_) peer.connection.Send(*abort_);
+    observer_->OnHello(round_->scope.world.round, found->second.local_rank);
     return true;
   }
 
@@ -318,7 +322,7 @@ class WorkerService::Loop {
     absl::Status refusal;
     if (abort_) {
       refusal = absl::AbortedError(abort_->reason);
-    } else if (peer.pending.size() >= kMostPending) {
+    } else if (peer.pending.size() >= kMostPending || (!commit && calls_ >= kMostCalls)) {
       refusal = absl::ResourceExhaustedError("too many requests wait for an answer");
     } else {
       peer.pending.push_back({.request = request, .commit = std::move(commit)});
@@ -328,8 +332,9 @@ class WorkerService::Loop {
     return false;
   }
 
-  // Sends the answer if the request still waits for it.
-  void Finish(uint64_t number, worker_channel::Answer answer) {
+  // A call is answered. Passes that on if the request still waits for it.
+  void Finish(uint64_t number, const worker_channel::Answer& answer) {
+    --calls_;
     Peer* peer = Find(number);
     if (peer == nullptr) return;
     auto found = std::find_if(peer->pending.begin(), peer->pending.end(), [&](const Pending& p) {
@@ -342,6 +347,7 @@ class WorkerService::Loop {
 
   bool Set(Peer& peer, const worker_channel::SetKey& set) {
     if (!Admit(peer, set.request, std::nullopt)) return true;
+    ++calls_;
     // Shared: the answer may come when the service is gone; the task then never runs.
     client_->SetKey(round_->scope, set.key, set.value,
                     [this, inbox = inbox_, number = peer.number,
@@ -355,6 +361,7 @@ class WorkerService::Loop {
 
   bool Get(Peer& peer, const worker_channel::GetKey& get) {
     if (!Admit(peer, get.request, std::nullopt)) return true;
+    ++calls_;
     int64_t wait_ms = std::clamp<int64_t>(get.wait_ms, 0, kLongestWaitMs);
     client_->GetKey(
         round_->scope, get.key, std::chrono::milliseconds(wait_ms),
@@ -410,6 +417,8 @@ class WorkerService::Loop {
   std::optional<worker_channel::Abort> abort_;
   std::list<Peer> connections_;
   uint64_t last_number_ = 0;
+  // That the rendezvous hasn't answered.
+  size_t calls_ = 0;
 
   // Last: it uses all of the above.
   std::thread thread_;

@@ -36,6 +36,8 @@ class WorkerServiceObserver {
   virtual void OnCheckpointAnnounced(const World& world, int64_t step) = 0;
   // A worker was told to save after that step.
   virtual void OnCheckpointKnown(const World& world, LocalRank local_rank, int64_t step) = 0;
+  // A worker of the round has opened a connection; it may open several.
+  virtual void OnHello(RoundId round, LocalRank local_rank) = 0;
 };
 
 class WorkerService {

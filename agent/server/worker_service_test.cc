@@ -147,6 +147,17 @@ class Observer : public WorkerServiceObserver {
                       [&] { return shards_.size() >= count; });
     return shards_;
   }
+  void OnHello(RoundId round, LocalRank local_rank) override {
+    std::unique_lock lock(mutex_);
+    hellos_.emplace_back(round, local_rank);
+    changed_.notify_all();
+  }
+  std::vector<std::pair<RoundId, LocalRank>> Hellos(size_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::milliseconds(kPatienceMs),
+                      [&] { return hellos_.size() >= count; });
+    return hellos_;
+  }
   std::vector<CommitDone> Commits(size_t count) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, std::chrono::milliseconds(kPatienceMs),
@@ -162,6 +173,7 @@ class Observer : public WorkerServiceObserver {
   int64_t announced_ = -1;
   std::vector<ShardReport> shards_;
   std::vector<CommitDone> commits_;
+  std::vector<std::pair<RoundId, LocalRank>> hellos_;
 };
 
 class NoSession : public rendezvous::SessionObserver {
@@ -227,6 +239,18 @@ TEST_F(WorkerServiceTest, TellsAWorkerItsPlaceAndTheRoundsKey) {
   auto client = Connect();
   client->Send(worker_channel::Hello{.worker_id = "w/1/1", .pid = 1, .sdk_version = "1"});
   EXPECT_EQ(client->Get<worker_channel::Welcome>(), RoundOf(1).welcomes["w/1/1"]);
+}
+
+TEST_F(WorkerServiceTest, SaysWhichWorkersUseTheSdk) {
+  RawClient stranger(service_->socket_name());
+  stranger.Send(worker_channel::Hello{.worker_id = "w/1/7", .sdk_version = ""});
+  EXPECT_FALSE(stranger.Next());
+  RawClient worker(service_->socket_name());
+  worker.Send(worker_channel::Hello{.worker_id = "w/1/1", .sdk_version = ""});
+  ASSERT_TRUE(worker.Next());
+  auto hellos = observer_.Hellos(1);
+  ASSERT_EQ(hellos.size(), 1u);
+  EXPECT_EQ(hellos[0], std::pair(RoundId(1), LocalRank(1)));
 }
 
 TEST_F(WorkerServiceTest, StrangersAndOlderRoundsAreClosed) {
@@ -386,6 +410,30 @@ TEST_F(WorkerServiceTest, OnlyRankZeroPublishes) {
   client->Send(
       worker_channel::CommitPublished{.request = 4, .commit = {.step = 1, .directory = "/c"}});
   EXPECT_EQ(client->Get<worker_channel::Answer>().code, Code(absl::StatusCode::kInvalidArgument));
+}
+
+TEST_F(WorkerServiceTest, AWorkerThatAsksAndLeavesPilesUpNoMoreThanABoundedNumberOfCalls) {
+  constexpr uint64_t kAtOnce = 1000;
+  bool is_refused = false;
+  for (int connections = 0; connections < 20 && !is_refused; ++connections) {
+    auto client = Worker(connections % 2);
+    std::string frames;
+    for (uint64_t i = 0; i < kAtOnce; ++i) {
+      frames += worker_channel::Encode(
+          worker_channel::GetKey{.request = i, .key = "none", .wait_ms = 60'000});
+    }
+    client->SendBytes(frames + worker_channel::Encode(worker_channel::SetKey{kAtOnce, "k", "v"}));
+    // Waits aren't answered, what comes after them is.
+    is_refused =
+        client->Get<worker_channel::Answer>().code == Code(absl::StatusCode::kResourceExhausted);
+    EXPECT_EQ(is_refused, connections == 16) << connections;
+  }
+  EXPECT_TRUE(is_refused);
+  rendezvous_.EndWaits(absl::DeadlineExceededError("not there"));
+  // Answered, they make room again, though nobody waits for them any more.
+  auto client = Worker(0);
+  client->Send(worker_channel::SetKey{.request = 1, .key = "k", .value = "v"});
+  EXPECT_EQ(client->Get<worker_channel::Answer>().code, 0);
 }
 
 TEST_F(WorkerServiceTest, TooManyWaitingRequestsAreRefused) {

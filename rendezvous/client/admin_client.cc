@@ -27,6 +27,7 @@ JobReport ReadJob(const proto::JobStatus& in) {
     report.address = node.address();
     if (node.has_group_rank()) report.group_rank = node.group_rank();
     report.attached = node.attached();
+    report.is_set_aside = node.set_aside();
     report.since_last_message = Duration(node.since_last_message_ns());
   }
   return out;

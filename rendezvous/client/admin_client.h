@@ -23,6 +23,8 @@ struct NodeReport {
   std::optional<int> group_rank;
   // Whether the agent's stream is open.
   bool attached = false;
+  // Lost too often: waits until it is needed or forgiven.
+  bool is_set_aside = false;
   Duration since_last_message{0};
 };
 

@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -58,6 +59,21 @@ bool IsNumericHost(const std::string& host) { return Lookup(host, 1, AI_NUMERICH
 
 absl::StatusOr<std::string> ResolveTarget(const std::string& host, uint16_t port) {
   return Lookup(host, port, 0);
+}
+
+std::vector<std::string> Addresses(const std::string& target) {
+  // "ipv4:10.0.0.1:29400,10.0.0.2:29400" or "ipv6:[::1]:29400".
+  std::vector<std::string> addresses = absl::StrSplit(target.substr(target.find(':') + 1), ',');
+  for (std::string& address : addresses) {
+    address.erase(address.rfind(':'));
+    if (address.starts_with('[')) address = address.substr(1, address.size() - 2);
+  }
+  return addresses;
+}
+
+std::string SingleAddress(const std::string& target) {
+  std::vector<std::string> addresses = Addresses(target);
+  return addresses.size() == 1 ? addresses.front() : "";
 }
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, Duration connect_timeout) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -24,6 +25,11 @@ bool IsNumericHost(const std::string& host);
 // gRPC's name for all addresses of a host. Blocks on the system's resolver unless the host is
 // numeric. InvalidArgument: no such name. Unavailable: the resolver couldn't tell now.
 absl::StatusOr<std::string> ResolveTarget(const std::string& host, uint16_t port);
+
+// The addresses of such a target, in digits.
+std::vector<std::string> Addresses(const std::string& target);
+// The address of a target that is one address alone; empty otherwise.
+std::string SingleAddress(const std::string& target);
 
 // A channel of its own connection: no HTTP proxy, no keepalive, nothing remembered of failures that
 // earlier channels had.

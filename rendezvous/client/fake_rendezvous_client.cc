@@ -27,6 +27,15 @@ uint64_t FakeRendezvousClient::Connect() {
   return connection;
 }
 
+void FakeRendezvousClient::ProbeEndpoint(ProbeCallback done) {
+  bool accepts = false;
+  {
+    base::MutexLock lock(mutex_);
+    accepts = accepts_;
+  }
+  done(!accepts);
+}
+
 void FakeRendezvousClient::Send(const AgentMessage& message) {
   {
     base::MutexLock lock(mutex_);

@@ -26,6 +26,9 @@ class FakeRendezvousClient : public RendezvousClient {
   ~FakeRendezvousClient() override;
 
   uint64_t Connect() override;
+  bool IsToOwnAddress() const override { return true; }
+  // Answered at once: refused unless it accepts connections.
+  void ProbeEndpoint(ProbeCallback done) override;
   void Send(const AgentMessage& message) override;
   void Disconnect() override;
   void SetKey(const RoundScope& scope, const std::string& key, const std::string& value,

@@ -5,7 +5,9 @@
 #include <chrono>
 #include <condition_variable>
 #include <memory>
+#include <optional>
 #include <set>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -14,6 +16,7 @@
 #include "proto/rendezvous.grpc.pb.h"
 #include "proto/session_convert.h"
 #include "rendezvous/client/channel.h"
+#include "rendezvous/client/plain_connect.h"
 #include "rendezvous/client/session_stream.h"
 
 namespace muster::rendezvous {
@@ -23,6 +26,8 @@ namespace {
 constexpr size_t kMaxValue = 1u << 20;
 // What a call may take beyond the wait that it asks for.
 constexpr Duration kCallMargin = std::chrono::seconds(5);
+// How long a plain connection may take. The next one is due soon after.
+constexpr Duration kProbePatience = std::chrono::milliseconds(200);
 // How long the destructor lets a closed stream deliver its last words.
 constexpr Duration kLastWords = std::chrono::milliseconds(150);
 
@@ -51,6 +56,7 @@ class Core : public std::enable_shared_from_this<Core> {
     uint64_t connection = 0;
     bool resolves = false;
     const bool is_numeric = IsNumericHost(options_.host);
+    NoteOwnAddress();
     {
       base::MutexLock lock(mutex_);
       old = std::move(stream_);
@@ -78,6 +84,7 @@ class Core : public std::enable_shared_from_this<Core> {
 
   void Disconnect() {
     std::shared_ptr<SessionStream> stream;
+    NoteOwnAddress();
     {
       base::MutexLock lock(mutex_);
       wants_stream_ = false;
@@ -85,6 +92,23 @@ class Core : public std::enable_shared_from_this<Core> {
       if (stream) closing_ = stream;
     }
     if (stream) stream->Close();
+  }
+
+  bool IsToOwnAddress() { return !NoteOwnAddress().empty(); }
+
+  void Probe(RendezvousClient::ProbeCallback done) {
+    std::string address = NoteOwnAddress();
+    if (address.empty()) return done(false);
+    // Detached for the same reason as the resolver's: a name is looked up again, since a rendezvous
+    // that is elsewhere now may be up while the old address refuses.
+    std::thread([core = shared_from_this(), address, done = std::move(done)] {
+      const GrpcRendezvousClientOptions& options = core->options_;
+      absl::StatusOr<std::string> target = ResolveTarget(options.host, options.port);
+      bool is_same = target.ok() && SingleAddress(*target) == address;
+      bool is_refused =
+          is_same && PlainConnect(address, options.port, kProbePatience) == ConnectAnswer::kRefused;
+      core->Report([&] { done(is_refused); });
+    }).detach();
   }
 
   // `set_scope` fills the request; `done` hears of the end.
@@ -132,7 +156,7 @@ class Core : public std::enable_shared_from_this<Core> {
     }
     if (closing) closing->Drop();
     base::MutexLock lock(mutex_);
-    while (streams_ > 0 || !calls_.empty() || is_reporting_) changed_.wait(mutex_);
+    while (streams_ > 0 || !calls_.empty() || reports_ > 0) changed_.wait(mutex_);
     stub_.reset();
   }
 
@@ -140,6 +164,29 @@ class Core : public std::enable_shared_from_this<Core> {
   std::shared_ptr<SessionStream> Stream() {
     base::MutexLock lock(mutex_);
     return stream_;
+  }
+
+  // Keeps what the newest stream knows beyond its end; returns what the newest open one knew.
+  std::string NoteOwnAddress() {
+    std::shared_ptr<SessionStream> stream = Stream();
+    std::optional<std::string> address = stream ? stream->own_address() : std::nullopt;
+    base::MutexLock lock(mutex_);
+    if (address) own_address_ = *std::move(address);
+    return own_address_;
+  }
+
+  // Calls the observer or a callback of its, unless the client is closed, which waits for the end.
+  template <class Call>
+  void Report(Call call) {
+    {
+      base::MutexLock lock(mutex_);
+      if (is_closed_) return;
+      ++reports_;
+    }
+    call();
+    base::MutexLock lock(mutex_);
+    --reports_;
+    changed_.notify_all();
   }
 
   // The host resolved, or didn't: opens the stream of the newest connection.
@@ -160,20 +207,16 @@ class Core : public std::enable_shared_from_this<Core> {
             SessionStream::Make({.stub = stub_,
                                  .connection = connection,
                                  .endpoint = endpoint_,
+                                 .address = SingleAddress(*target),
                                  .connect_timeout = options_.connect_timeout,
                                  .observer = observer_,
                                  .on_done = [core = shared_from_this()] { core->StreamDone(); }});
         stream = stream_;
         ++streams_;
-      } else {
-        is_reporting_ = true;
       }
     }
     if (stream) return stream->Start();
-    observer_->OnDisconnected(connection, target.status());
-    base::MutexLock lock(mutex_);
-    is_reporting_ = false;
-    changed_.notify_all();
+    Report([&] { observer_->OnDisconnected(connection, target.status()); });
   }
 
   void StreamDone() {
@@ -205,8 +248,10 @@ class Core : public std::enable_shared_from_this<Core> {
   uint64_t connection_ MUSTER_GUARDED_BY(mutex_) = 0;
   bool wants_stream_ MUSTER_GUARDED_BY(mutex_) = false;
   bool is_resolving_ MUSTER_GUARDED_BY(mutex_) = false;
-  // The observer is being told of a host that doesn't resolve.
-  bool is_reporting_ MUSTER_GUARDED_BY(mutex_) = false;
+  // Calls of Report() that aren't done.
+  int reports_ MUSTER_GUARDED_BY(mutex_) = 0;
+  // What the rendezvous called its own address on the stream that was opened last.
+  std::string own_address_ MUSTER_GUARDED_BY(mutex_);
   bool is_closed_ MUSTER_GUARDED_BY(mutex_) = false;
   // Of the newest connection's channel; calls go over it too.
   std::shared_ptr<proto::Rendezvous::Stub> stub_ MUSTER_GUARDED_BY(mutex_);
@@ -224,6 +269,8 @@ class GrpcRendezvousClient : public RendezvousClient {
   ~GrpcRendezvousClient() override { core_->Close(); }
 
   uint64_t Connect() override { return core_->Connect(); }
+  bool IsToOwnAddress() const override { return core_->IsToOwnAddress(); }
+  void ProbeEndpoint(ProbeCallback done) override { core_->Probe(std::move(done)); }
   void Send(const AgentMessage& message) override { core_->Send(message); }
   void Disconnect() override { core_->Disconnect(); }
 

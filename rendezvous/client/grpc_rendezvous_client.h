@@ -9,6 +9,9 @@
 //   Unimplemented     another gRPC server answers
 // Any other code is the rendezvous's own word.
 //
+// ProbeEndpoint() never blocks; its callback runs on a thread of its own, or at once where there is
+// nothing to ask. One that is under way when the client ends isn't called back.
+//
 // Thread-safe. The destructor cancels whatever goes on, runs the callbacks that are owed (with
 // Cancelled) and returns within 200 ms, also while a name is being resolved. It must not be called
 // from a callback.

@@ -132,8 +132,8 @@ TEST(GrpcRendezvousClient, OneThatSaysNothingIsGivenUpOn) {
   EXPECT_EQ(why.code(), absl::StatusCode::kUnavailable) << why;
   EXPECT_TRUE(Says(why, "doesn't answer")) << why;
   EXPECT_GE(SteadyClock::now() - begin, milliseconds(190));
-  EXPECT_EQ(Probe("127.0.0.1", server.port(), milliseconds(200)).answer,
-            ProbeAnswer::kSomethingElse);
+  // It may be a rendezvous that stands still.
+  EXPECT_EQ(Probe("127.0.0.1", server.port(), milliseconds(200)).answer, ProbeAnswer::kSilent);
 }
 
 TEST(GrpcRendezvousClient, AnotherGrpcServerIsNamedSo) {

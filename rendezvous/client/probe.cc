@@ -5,12 +5,24 @@
 #include <chrono>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "proto/rendezvous.grpc.pb.h"
 #include "rendezvous/client/channel.h"
-#include "rendezvous/client/rendezvous_client.h"
+#include "rendezvous/client/plain_connect.h"
 
 namespace muster::rendezvous {
+namespace {
+
+// The kernel of a host that is there answers at once.
+constexpr Duration kConnectPatience = std::chrono::milliseconds(200);
+
+bool Listens(const std::string& target, uint16_t port) {
+  for (const std::string& address : Addresses(target)) {
+    if (PlainConnect(address, port, kConnectPatience) == ConnectAnswer::kAccepted) return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 ProbeResult Probe(const std::string& host, uint16_t port, Duration timeout) {
   // All interfaces: one of them is the loopback.
@@ -28,8 +40,10 @@ ProbeResult Probe(const std::string& host, uint16_t port, Duration timeout) {
   grpc::Status status = stub->GetStatus(&context, request, &reply);
   if (status.ok() && !reply.version().empty()) return {ProbeAnswer::kMuster, reply.version()};
   absl::Status why = ExplainConnectFailure(status, endpoint);
-  return {IsRefused(why) ? ProbeAnswer::kNobody : ProbeAnswer::kSomethingElse,
-          std::string(why.message())};
+  std::string detail(why.message());
+  // Nothing was answered, or something that a rendezvous wouldn't say.
+  if (!absl::IsUnavailable(why)) return {ProbeAnswer::kSomethingElse, detail};
+  return {Listens(*target, port) ? ProbeAnswer::kSilent : ProbeAnswer::kNobody, detail};
 }
 
 }  // namespace muster::rendezvous

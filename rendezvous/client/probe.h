@@ -1,5 +1,6 @@
 // Asks who listens at an address, for a host whose port is taken: a muster rendezvous is joined,
-// anything else is named to the user. Blocks for at most `timeout`; thread-safe.
+// one that doesn't answer yet is waited for, anything else is named to the user. Blocks for at most
+// `timeout` beyond the resolver's time; thread-safe.
 #ifndef MUSTER_RENDEZVOUS_CLIENT_PROBE_H_
 #define MUSTER_RENDEZVOUS_CLIENT_PROBE_H_
 
@@ -12,8 +13,12 @@ namespace muster::rendezvous {
 
 enum class ProbeAnswer {
   kMuster,
-  // Somebody listens, but doesn't answer as a rendezvous does (or doesn't answer in time).
+  // Somebody answers, but not as a rendezvous does.
   kSomethingElse,
+  // Somebody listens and says nothing in time: a rendezvous that stands still or is overloaded, or
+  // something else that waits for us to speak its language.
+  kSilent,
+  // No connection is accepted there.
   kNobody,
 };
 

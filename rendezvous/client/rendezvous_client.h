@@ -10,19 +10,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/match.h"
 #include "base/ids.h"
 #include "base/instant.h"
 #include "base/job_types.h"
 #include "base/session_messages.h"
 
 namespace muster::rendezvous {
-
-// Whether a connection failed because nobody listens there (ECONNREFUSED): the rendezvous' process
-// is gone. The client words such a failure so, and only such.
-inline bool IsRefused(const absl::Status& why) {
-  return absl::IsUnavailable(why) && absl::EndsWith(why.message(), ": connection refused");
-}
 
 class SessionObserver {
  public:
@@ -44,6 +37,15 @@ class RendezvousClient {
 
   // Begins to open a stream, dropping an earlier one without a report. Returns its number.
   virtual uint64_t Connect() = 0;
+  // Whether the stream that was opened last leads to the rendezvous' own address: the host resolved
+  // to one address alone, and the rendezvous says that it is its own.
+  virtual bool IsToOwnAddress() const = 0;
+  // Makes a plain connection to that address and drops it. `done` hears within a fraction of a
+  // second, once, whether it was refused (ECONNREFUSED): nobody listens there. Never so if
+  // the newest stream didn't lead to the rendezvous' own address, or if the host's name stands for
+  // another address by now.
+  using ProbeCallback = std::function<void(bool is_refused)>;
+  virtual void ProbeEndpoint(ProbeCallback done) = 0;
   // Sends on the open stream; dropped silently if there is none (its end is reported anyway).
   virtual void Send(const AgentMessage& message) = 0;
   // Closes the stream after everything sent before has been handed to the network.

@@ -30,6 +30,8 @@ void SessionStream::Start() {
     base::MutexLock lock(mutex_);
     SetAlarm(options_.connect_timeout);
   }
+  // What the endpoint's address is worth is asked of the rendezvous: see SessionStreamOptions.
+  if (!options_.address.empty()) context_.AddMetadata("muster-connected-to", options_.address);
   options_.stub->async()->Session(&context_, this);
   // Writes are started from outside: gRPC must not be done before LetGo().
   AddHold();
@@ -102,6 +104,12 @@ void SessionStream::Drop() {
   context_.TryCancel();
 }
 
+std::optional<std::string> SessionStream::own_address() const {
+  base::MutexLock lock(mutex_);
+  if (!was_open_) return std::nullopt;
+  return is_to_own_address_ ? options_.address : "";
+}
+
 void SessionStream::CloseIfDrained() {
   if (!is_closing_ || is_half_closed_ || !is_open_ || !queue_.empty()) return;
   is_half_closed_ = true;
@@ -122,6 +130,7 @@ void SessionStream::OnReadInitialMetadataDone(bool ok) {
     alarm_.Cancel();
     is_wanted = !is_silent_ && why_.ok();
     is_open_ = is_wanted;
+    is_to_own_address_ = metadata.find("muster-own-address") != metadata.end();
     was_open_ = is_wanted;
   }
   if (!is_wanted) return LetGo();

@@ -11,6 +11,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/instant.h"
@@ -26,6 +27,8 @@ struct SessionStreamOptions {
   uint64_t connection = 0;
   // For people.
   std::string endpoint;
+  // The one address that the stream goes to, in digits; empty if there are several.
+  std::string address;
   Duration connect_timeout{0};
   // Must outlive the stream's last callback, after which `on_done` is called.
   SessionObserver* observer = nullptr;
@@ -45,6 +48,9 @@ class SessionStream : public grpc::ClientBidiReactor<proto::AgentMessage, proto:
   void Close();
   // Ends the stream now, without a report.
   void Drop();
+  // The address that the stream goes to, if the rendezvous has said that it is its own, or nothing
+  // if not; none before OnConnected().
+  std::optional<std::string> own_address() const;
 
  private:
   explicit SessionStream(SessionStreamOptions options) : options_(std::move(options)) {}
@@ -68,7 +74,7 @@ class SessionStream : public grpc::ClientBidiReactor<proto::AgentMessage, proto:
   proto::RendezvousMessage incoming_;
   std::shared_ptr<SessionStream> self_;
 
-  base::Mutex mutex_;
+  mutable base::Mutex mutex_;
   // The front one is being written.
   std::deque<proto::AgentMessage> queue_ MUSTER_GUARDED_BY(mutex_);
   bool is_open_ MUSTER_GUARDED_BY(mutex_) = false;
@@ -77,6 +83,7 @@ class SessionStream : public grpc::ClientBidiReactor<proto::AgentMessage, proto:
   bool is_closing_ MUSTER_GUARDED_BY(mutex_) = false;
   bool is_half_closed_ MUSTER_GUARDED_BY(mutex_) = false;
   bool was_open_ MUSTER_GUARDED_BY(mutex_) = false;
+  bool is_to_own_address_ MUSTER_GUARDED_BY(mutex_) = false;
   absl::Status why_ MUSTER_GUARDED_BY(mutex_);
   grpc::Alarm alarm_ MUSTER_GUARDED_BY(mutex_);
 };

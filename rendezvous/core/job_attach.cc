@@ -101,6 +101,7 @@ void JobMachine::Rules::ResumeSlot(Member& member, const RunningWorld& running) 
   Slot& slot = round_->slots[*member.slot];
   ledger_.LearnCharged(running.restarts_charged);
   LearnCommit(running.last_commit, running.world.round);
+  if (running.worker_succeeded || running.succeeded) round_->has_success = true;
   if (round_->stop) {
     // Even if it said StopDone before: what it says now is the truth.
     if (slot.state == SlotState::kStopped) round_->Set(slot, SlotState::kRunning);
@@ -180,12 +181,12 @@ Member& JobMachine::Rules::AddMember(SessionId session, const Attach& attach) {
   incarnations_[attach.incarnation] = &member;
   if (attach.terms.is_static && attach.node_rank) holders_[*attach.node_rank] = &member;
   Bind(member, session);
-  SetAside(member, ledger_.IsSetAside(attach.node_name));
+  if (auto until = losses_.SetAsideUntil(attach.node_name, input_.now)) SetAside(member, *until);
   return member;
 }
 
 void JobMachine::Rules::Bind(Member& member, SessionId session) {
-  if (!member.session && member.is_set_aside) ++set_aside_attached_;
+  if (!member.session && member.set_aside_until) ++set_aside_attached_;
   member.session = session;
   member.last_message = input_.now;
   sessions_[session] = &member;
@@ -195,7 +196,7 @@ void JobMachine::Rules::Bind(Member& member, SessionId session) {
 
 void JobMachine::Rules::Unbind(Member& member) {
   if (!member.session) return;
-  if (member.is_set_aside) --set_aside_attached_;
+  if (member.set_aside_until) --set_aside_attached_;
   sessions_.erase(*member.session);
   member.session.reset();
   leases_.Drop(member.id);

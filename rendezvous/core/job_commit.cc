@@ -60,12 +60,14 @@ void JobMachine::Rules::Handle(Member& member, const CommitDone& message) {
   last_commit_is_ours_ = true;
   last_commit_at_ = input_.now;
   round_->agreement.Save(message.commit.step);
-  ledger_.Committed();
+  ledger_.Committed(message.commit.step);
+  losses_.Committed();
+  set_aside_ends_ = Instant::Never();
   Note(RoundName() + " committed step " + std::to_string(message.commit.step) + " in " +
        message.commit.directory);
   for (auto& [id, other] : members_) {
     if (&other != &member) SendTo(other, CommitNoted{round_->world, *last_commit_});
-    if (options_.max_node_failures > 0) SetAside(other, false);
+    EndSetAside(other);
   }
   TellOfCommit(member.id);
 }

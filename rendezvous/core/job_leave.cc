@@ -50,7 +50,7 @@ bool JobMachine::Rules::AreCollected() const {
   // Once those who stay are too few, it makes no difference who else leaves.
   int staying = 0;
   for (const auto& [id, member] : members_) {
-    if (!member.departure && !member.is_set_aside) ++staying;
+    if (!member.departure && !member.set_aside_until) ++staying;
   }
   return staying < terms_->min_nodes;
 }

@@ -46,11 +46,11 @@ JobMachine::Rules::Rules(std::string run_id, JobOptions options, Instant started
     : run_id_(std::move(run_id)),
       options_(options),
       quiet_until_(started + options.startup_quiet),
+      unheard_are_lost_at_(started + std::max(options.startup_quiet, options.lease)),
       leases_(options.lease),
       graces_(options.reattach_grace),
       highest_round_(options.highest_round),
-      ledger_(
-          {.max_node_failures = options.max_node_failures, .good_uptime = options.good_uptime}) {}
+      losses_({.good_uptime = options.good_uptime, .set_aside_for = options.set_aside_for}) {}
 
 std::vector<JobEffect> JobMachine::Rules::Step(const StepInput& input, const JobEvent& event) {
   input_ = input;
@@ -106,6 +106,7 @@ void JobMachine::Rules::On(const TimePassed& /*event*/) {
   if (IsFinal()) return;
   if (recover_deadline_ <= input_.now) GiveUpMissing();
   if (IsFinal()) return;
+  if (set_aside_ends_ <= input_.now) EndSetAsides();
   Evaluate();
   const bool is_gathering = state_ == JobState::kGathering || state_ == JobState::kClosing;
   if (is_gathering && below_min_since_ && *below_min_since_ + terms_->join_timeout <= input_.now) {
@@ -173,7 +174,7 @@ Instant JobMachine::Rules::ComputeWakeup() const {
   // Often enough to notice that this process stood still.
   if (!sessions_.empty()) next = std::min(next, input_.now + options_.lease / 3);
   if (IsFinal()) return next;
-  next = std::min({next, recover_deadline_, notice_due_, DepartureDue()});
+  next = std::min({next, recover_deadline_, notice_due_, set_aside_ends_, DepartureDue()});
   if (state_ == JobState::kGathering || state_ == JobState::kClosing) {
     next = std::min(next, ask_again_);
     if (below_min_since_) next = std::min(next, *below_min_since_ + terms_->join_timeout);
@@ -200,6 +201,7 @@ JobStatus JobMachine::Rules::Status(Instant now) const {
     node.incarnation = member.attach.incarnation;
     if (round_ && member.slot) node.group_rank = round_->slots[*member.slot].group_rank;
     node.attached = member.session.has_value();
+    node.is_set_aside = member.set_aside_until.has_value();
     node.since_last_message = now - member.last_message;
   }
   return status;

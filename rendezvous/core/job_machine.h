@@ -26,6 +26,7 @@
 //   ... and it doesn't           G G S S V O F    lost; while recovering it counts as missing
 //   silent for a lease           G G S S V O F    the same
 //   Heartbeat, time              G C R S V O F    acknowledged; deadlines
+//   WorkerSucceeded              G C R S V O F    noted: the round takes nobody in any more
 //   NodeSucceeded                G C R S V O F    noted; the last one ends the job well
 //   WorkerFailed                 G C S S S O F    the round stops
 //   StopDone                     G C S S S O F    the last one ends the round
@@ -44,6 +45,9 @@
 //   not, whatever its workers report meanwhile: they die of it. Nor is one in which a node was
 //   lost, left or came back without workers before it acknowledged. A noted success makes a loss
 //   free.
+// - A node that is set aside comes back with the next commit, after set_aside_for, or at once when
+//   MIN can't be reached without it; the one with the fewest losses first.
+// - Nobody is taken into a round once a worker of it has exited 0.
 // - A lost incarnation that comes back with workers is Refused as superseded; without, it joins.
 // - Below MIN after a loss the job waits join_timeout and ends with 69; after a Leave it ends at
 //   once with 75.
@@ -57,6 +61,8 @@
 //   next commit if the job has committed in this round or the one before.
 // - While recovering, a member of the round that attaches without workers proves that it can't be
 //   completed: the rest is stopped at once. No commit is granted before the world is complete.
+// - A recovered round that stops waits for missing members until a lease after the rendezvous'
+//   start, when they must have killed their workers; reconnect_timeout is for a world that runs.
 #ifndef MUSTER_RENDEZVOUS_CORE_JOB_MACHINE_H_
 #define MUSTER_RENDEZVOUS_CORE_JOB_MACHINE_H_
 
@@ -162,10 +168,10 @@ struct JobOptions {
   Duration startup_quiet = std::chrono::seconds(1);
   // Highest round known from --state-dir; the next one is above it.
   RoundId highest_round{};
-  // Losses of one node (by name) without a commit or `good_uptime` between, after which it is set
-  // aside. 0: never.
-  int max_node_failures = 0;
+  // What forgives a node's losses besides a commit, and how long it is set aside at most
+  // (node_losses.h).
   Duration good_uptime = std::chrono::seconds(60);
+  Duration set_aside_for = std::chrono::minutes(10);
 };
 
 // One line of `muster status`.
@@ -175,6 +181,8 @@ struct NodeStatus {
   Incarnation incarnation;
   std::optional<GroupRank> group_rank;  // none for spares and those who wait
   bool attached = false;
+  // Lost too often (--max-node-failures): it takes part only if MIN can't be reached without it.
+  bool is_set_aside = false;
   Duration since_last_message{0};
 };
 

@@ -6,6 +6,12 @@
 #include "rendezvous/core/rank_assignment.h"
 
 namespace muster::rendezvous {
+namespace {
+
+// How often a node that waits for the next commit is told that none has come.
+constexpr Duration kGrowthNoticeInterval = std::chrono::minutes(10);
+
+}  // namespace
 
 void JobMachine::Rules::Evaluate() {
   switch (state_) {
@@ -33,6 +39,7 @@ void JobMachine::Rules::Evaluate() {
 void JobMachine::Rules::EvaluateGathering() {
   ForgetEmptyJob();
   if (!terms_) return;
+  TakeLastResort();
   const int ready = ReadyNodes();
   const bool is_enough = ready >= terms_->min_nodes;
   if (is_enough) {
@@ -79,8 +86,8 @@ int JobMachine::Rules::ReadyNodes() const {
 bool JobMachine::Rules::WantsScaleUp() const {
   const auto in_round = static_cast<int>(round_->slots.size());
   if (in_round >= terms_->max_nodes || members_.size() <= round_->occupied) return false;
-  // Once a node has finished, those who are late have missed the job.
-  if (round_->Count(SlotState::kSucceeded) + round_->Count(SlotState::kDone) > 0) return false;
+  // Once a worker has finished, those who are late have missed the job: what it did would be lost.
+  if (MUSTER_PLANTED(kGrowsAfterSuccess, false, round_->has_success)) return false;
   // Whoever is ready and has no slot waits for a place.
   int waiting = ReadyNodes();
   for (const Slot& slot : round_->slots) {
@@ -100,7 +107,9 @@ bool JobMachine::Rules::MayScaleUp() const {
 void JobMachine::Rules::FormRound() {
   std::vector<Candidate> candidates;
   for (auto& [id, member] : members_) {
-    if (!member.session || member.is_set_aside) continue;
+    const bool is_set_aside =
+        MUSTER_PLANTED(kSetAsideIgnored, false, member.set_aside_until.has_value());
+    if (!member.session || is_set_aside) continue;
     candidates.push_back(
         {id, member.attach.worker_count, member.attach.node_rank, member.last_group_rank});
   }
@@ -165,10 +174,52 @@ StartRound JobMachine::Rules::PlaceOf(const Slot& slot) const {
   return start;
 }
 
-void JobMachine::Rules::SetAside(Member& member, bool is_set_aside) {
-  if (member.is_set_aside == is_set_aside) return;
-  member.is_set_aside = is_set_aside;
-  if (member.session) set_aside_attached_ += is_set_aside ? 1 : -1;
+void JobMachine::Rules::SetAside(Member& member, Instant until) {
+  if (!member.set_aside_until && member.session) ++set_aside_attached_;
+  member.set_aside_until = until;
+  set_aside_ends_ = std::min(set_aside_ends_, until);
+}
+
+void JobMachine::Rules::EndSetAside(Member& member) {
+  if (!member.set_aside_until) return;
+  member.set_aside_until.reset();
+  if (member.session) --set_aside_attached_;
+}
+
+void JobMachine::Rules::EndSetAsides() {
+  set_aside_ends_ = Instant::Never();
+  for (auto& [id, member] : members_) {
+    if (!member.set_aside_until) continue;
+    if (input_.now < *member.set_aside_until) {
+      set_aside_ends_ = std::min(set_aside_ends_, *member.set_aside_until);
+      continue;
+    }
+    EndSetAside(member);
+    Note("node " + member.attach.node_name + " was set aside for long enough and may take part");
+  }
+}
+
+void JobMachine::Rules::TakeLastResort() {
+  int missing = terms_->min_nodes - ReadyNodes();
+  // Whoever may still come back is waited for first.
+  if (missing <= 0 || missing > set_aside_attached_ || ReturningNodes() > 0) return;
+  std::vector<Member*> aside;
+  for (auto& [id, member] : members_) {
+    if (member.session && member.set_aside_until) aside.push_back(&member);
+  }
+  std::stable_sort(aside.begin(), aside.end(), [this](const Member* a, const Member* b) {
+    return losses_.CountOf(a->attach.node_name) < losses_.CountOf(b->attach.node_name);
+  });
+  aside.resize(static_cast<size_t>(missing));
+  for (Member* member : aside) {
+    EndSetAside(*member);
+    const std::string text = "node " + member->attach.node_name + " was lost " +
+                             std::to_string(losses_.CountOf(member->attach.node_name)) +
+                             " times without progress (--max-node-failures), but the job can't "
+                             "reach its least number of nodes without it, so it takes part";
+    Note(text);
+    SendTo(*member, Notice{text});
+  }
 }
 
 void JobMachine::Rules::Lose(const std::vector<Member*>& members, const std::string& why) {
@@ -217,9 +268,19 @@ bool JobMachine::Rules::LoseSlot(Member& member) {
   }
   round_->Set(slot, SlotState::kLost);
   round_->had_loss = true;
-  if (ledger_.NodeLost(member.attach.node_name, input_.now - round_->began)) {
-    Note("node " + member.attach.node_name +
-         " is set aside until the next checkpoint: it was lost too often (--max-node-failures)");
+  const bool is_set_aside = losses_.Add(
+      member.attach.node_name,
+      {.at = input_.now, .uptime = input_.now - round_->began, .limit = terms_->max_node_failures});
+  if (is_set_aside) {
+    Note("node " + member.attach.node_name + " is set aside: it was lost " +
+         std::to_string(losses_.CountOf(member.attach.node_name)) +
+         " times without progress (--max-node-failures)");
+    // Its replacement may be here already.
+    const Instant until = *losses_.SetAsideUntil(member.attach.node_name, input_.now);
+    for (auto& [id, other] : members_) {
+      const bool is_same_node = other.attach.node_name == member.attach.node_name;
+      if (is_same_node && &other != &member && !other.slot) SetAside(other, until);
+    }
   }
   return true;
 }
@@ -275,8 +336,8 @@ void JobMachine::Rules::ForgetEmptyJob() {
 
 void JobMachine::Rules::TellNewcomer(Member& member) {
   if (round_ && member.slot) return;
-  if (state_ == JobState::kRunning && !member.is_set_aside) {
-    SetAside(member, MUSTER_PLANTED(kSpareForgotten, true, false));
+  if (MUSTER_PLANTED(kSpareForgotten, state_ == JobState::kRunning, false)) {
+    SetAside(member, input_.now + std::chrono::hours(1));
   }
   if (state_ == JobState::kRunning && notice_due_.IsNever() && WantsScaleUp()) {
     notice_due_ = input_.now + kGrowthNoticeInterval;
@@ -308,15 +369,21 @@ void JobMachine::Rules::TellWaiting() {
 }
 
 std::string JobMachine::Rules::WaitingText(const Member& member) const {
-  if (member.is_set_aside && state_ != JobState::kRunning) {
+  if (member.set_aside_until) {
     return "this node was lost too often (--max-node-failures) and is set aside until the next "
-           "checkpoint";
+           "checkpoint, for at most " +
+           std::to_string(std::chrono::ceil<std::chrono::minutes>(options_.set_aside_for).count()) +
+           " minutes, or until the job can't go on without it";
   }
   switch (state_) {
     case JobState::kGathering:
     case JobState::kClosing:
       return waiting_reason_;
     case JobState::kRunning:
+      if (round_->has_success) {
+        return "the first workers of " + RoundName() +
+               " have finished, so nobody is taken in any more; this node waits for the result";
+      }
       return "the job runs with " + std::to_string(round_->slots.size()) + " of at most " +
              std::to_string(terms_->max_nodes) + " nodes; this one " + WaitingForText();
     case JobState::kRecovering:

@@ -17,6 +17,7 @@
 #include "rendezvous/core/job_machine.h"
 #include "rendezvous/core/lease_table.h"
 #include "rendezvous/core/member.h"
+#include "rendezvous/core/node_losses.h"
 #include "rendezvous/core/restart_ledger.h"
 #include "rendezvous/core/round.h"
 #include "rendezvous/core/round_policy.h"
@@ -28,8 +29,6 @@ inline constexpr int kExitTimedOut = 69;
 inline constexpr int kExitRunAgain = 75;
 // Those who wait are told of a change at most this often, so that N arrivals cost O(N) notices.
 inline constexpr Duration kNoticeInterval = std::chrono::seconds(1);
-// How often a node that waits for the next commit is told that none has come.
-inline constexpr Duration kGrowthNoticeInterval = std::chrono::minutes(10);
 // DESIGN: leaves within this are one event.
 inline constexpr Duration kDepartureWindow = std::chrono::milliseconds(500);
 
@@ -61,7 +60,7 @@ class JobMachine::Rules {
   void Handle(Member& member, const ShardReport& message);
   void Handle(Member& member, const CommitDone& message);
   void Handle(Member& member, const Leave& message);
-  void Handle(Member& /*member*/, const WorkerSucceeded& /*message*/) {}
+  void Handle(Member& member, const WorkerSucceeded& message);
   void Handle(Member& member, const LeaveRequest& message);
   void Handle(Member& member, const CheckpointStep& message);
   void Handle(Member& member, const CheckpointStepKnown& message);
@@ -120,7 +119,12 @@ class JobMachine::Rules {
   void FormRound();
   void FillRound(const std::vector<Member*>& participants, int world_size);
   StartRound PlaceOf(const Slot& slot) const;
-  void SetAside(Member& member, bool is_set_aside);
+  void SetAside(Member& member, Instant until);
+  void EndSetAside(Member& member);
+  // Ends what is over by now, and says so.
+  void EndSetAsides();
+  // Takes back as many nodes that are set aside as MIN needs, if it can be reached with them.
+  void TakeLastResort();
   void Lose(const std::vector<Member*>& members, const std::string& why);
   // The part of Lose() that concerns the round. True if the round has to stop for it.
   bool LoseSlot(Member& member);
@@ -137,6 +141,7 @@ class JobMachine::Rules {
   void FinishStop();
   // Charges the failures of the round that just stopped. False if that ended the job.
   bool ChargeFailures(const Round& round);
+  RestartLedger::RoundEnd EndOf(const Round& round) const;
   void NoteSuccess(Member& member, Slot& slot);
   void MaybeSucceed();
   void FailBelowMin(int exit_code, const std::string& cause);
@@ -154,13 +159,11 @@ class JobMachine::Rules {
 
   // ---- job_leave.cc ----
   void NoteDeparture(Member& member, Member::Departure departure);
-  // Asks for the checkpoint, waits for it and for others to leave, or stops the round.
   void WeighDepartures();
   bool CanSave() const;
   bool AreCollected() const;
   Instant DepartureDue() const;
   void StopForDepartures();
-  // After a round, which may have saved this step for it; at once without.
   void LetGo(Member& member, std::optional<int64_t> saved_step);
   void LetDepartingGo(const Round& round);
   void ResendAgreement(const Member& member, size_t index);
@@ -169,6 +172,9 @@ class JobMachine::Rules {
   const std::string run_id_;
   const JobOptions options_;
   const Instant quiet_until_;
+  // Who ran a world before this rendezvous and hasn't said so by then is out of contact, and has
+  // killed its workers as one whose lease is over does: nothing was refused to it since the start.
+  const Instant unheard_are_lost_at_;
 
   JobState state_ = JobState::kGathering;
   // Of the step under way.
@@ -224,6 +230,9 @@ class JobMachine::Rules {
   Instant notice_due_ = Instant::Never();
 
   RestartLedger ledger_;
+  NodeLosses losses_;
+  // When the first of those that are set aside may take part again.
+  Instant set_aside_ends_ = Instant::Never();
   std::optional<Commit> last_commit_;
   // The round that committed it, or the latest that was seen by the agent that told of it.
   RoundId last_commit_round_;

@@ -11,6 +11,7 @@ void JobMachine::Rules::Handle(Member& member, const WorkerFailed& message) {
   if (!IsCurrent(message.world) || !member.slot || IsFinal()) return;
   WorkerFailure failure = message.failure;
   if (failure.node_name.empty()) failure.node_name = member.attach.node_name;
+  round_->last_step = std::max(round_->last_step, failure.last_step);
   round_->failures.Add(input_.now, failure);
   if (!round_->stop) {
     BeginStop(StopOrigin::kFailure, StopCause::kWorkerFailed, DescribeFailure(failure),
@@ -22,6 +23,11 @@ void JobMachine::Rules::Handle(Member& member, const WorkerFailed& message) {
   }
 }
 
+void JobMachine::Rules::Handle(Member& member, const WorkerSucceeded& message) {
+  if (!IsCurrent(message.world) || !member.slot || IsFinal()) return;
+  round_->has_success = true;
+}
+
 void JobMachine::Rules::Handle(Member& member, const NodeSucceeded& message) {
   if (!IsCurrent(message.world) || !member.slot || round_->stop || IsFinal()) return;
   NoteSuccess(member, round_->slots[*member.slot]);
@@ -29,6 +35,7 @@ void JobMachine::Rules::Handle(Member& member, const NodeSucceeded& message) {
 
 void JobMachine::Rules::NoteSuccess(Member& member, Slot& slot) {
   if (slot.state != SlotState::kRunning && slot.state != SlotState::kSucceeded) return;
+  round_->has_success = true;
   if (slot.state == SlotState::kRunning) {
     round_->Set(slot, SlotState::kSucceeded);
     Note("node " + member.attach.node_name + " has finished " + RoundName());
@@ -54,6 +61,7 @@ void JobMachine::Rules::Handle(Member& member, const StopDone& message) {
   if (message.candidate_port != 0) member.attach.candidate_port = message.candidate_port;
   if (!IsCurrent(message.world) || !member.slot || IsFinal()) return;
   Slot& slot = round_->slots[*member.slot];
+  round_->last_step = std::max(round_->last_step, message.last_step);
   if (round_->stop) {
     if (slot.state != SlotState::kRunning && slot.state != SlotState::kSucceeded) return;
     round_->Set(slot, SlotState::kStopped);
@@ -73,6 +81,7 @@ void JobMachine::Rules::BeginStop(StopOrigin origin, StopCause cause, const std:
   state_ = JobState::kStopping;
   round_->stop = StopRound{round_->world, cause, reason, culprit};
   round_->stop_origin = origin;
+  round_->stop_began = input_.now;
   Note(RoundName() + " stops: " + reason);
   for (const Slot& slot : round_->slots) {
     if (slot.state != SlotState::kRunning && slot.state != SlotState::kSucceeded) continue;
@@ -86,6 +95,11 @@ void JobMachine::Rules::MaybeFinishStop() {
   if (state_ != JobState::kStopping) return;
   const int unanswered = round_->Count(SlotState::kRunning) + round_->Count(SlotState::kSucceeded) +
                          std::max(0, SlotsUnaccounted());
+  // A world that is broken anyway is kept together for nobody: those who are missing in it are
+  // awaited like any silent agent, not for reconnect_timeout.
+  if (round_->Count(SlotState::kMissing) > 0) {
+    recover_deadline_ = std::min(recover_deadline_, unheard_are_lost_at_);
+  }
   if (!MUSTER_PLANTED(kStopNotAwaited, true, unanswered == 0)) return;
   FinishStop();
 }
@@ -116,11 +130,13 @@ bool JobMachine::Rules::ChargeFailures(const Round& round) {
       round.stop_origin == StopOrigin::kFailure && !round.had_loss && !round.failures.empty());
   const std::string name = "round " + std::to_string(round.world.round.value);
   if (!is_workers_fault) {
+    ledger_.Pass(*terms_, EndOf(round));
     Note(name + " is over; nothing is charged");
     return true;
   }
-  const bool is_hopeless = round.failures.Hopeless() != nullptr;
-  if (!is_hopeless && ledger_.Charge(terms_->max_restarts)) {
+  RestartLedger::Answer answer;
+  if (round.failures.Hopeless() == nullptr) answer = ledger_.Charge(*terms_, EndOf(round));
+  if (answer.may_restart) {
     Note(name + " is over; restart " + std::to_string(ledger_.charged()) + " of " +
          std::to_string(terms_->max_restarts) + " is charged");
     return true;
@@ -129,10 +145,20 @@ bool JobMachine::Rules::ChargeFailures(const Round& round) {
   if (round.failures.empty()) {
     verdict.exit_code = 1;
   } else {
-    verdict = FailedByWorker(round.failures, ledger_.charged(), terms_->max_restarts);
+    verdict = FailedByWorker(input_.now, round.failures, ledger_.charged(), answer.reason);
   }
   EndJob(JobState::kFailed, std::move(verdict));
   return false;
+}
+
+RestartLedger::RoundEnd JobMachine::Rules::EndOf(const Round& round) const {
+  RestartLedger::RoundEnd end;
+  end.at = input_.now;
+  end.uptime = round.stop_began - round.began;
+  end.is_recovered = round.is_recovered;
+  end.last_step = round.last_step;
+  if (!round.failures.empty()) end.culprit = round.failures.root().rank;
+  return end;
 }
 
 void JobMachine::Rules::FailBelowMin(int exit_code, const std::string& cause) {

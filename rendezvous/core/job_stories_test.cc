@@ -522,7 +522,8 @@ TEST(JobStories, TheLossOfANodeThatHasFinishedCostsNothing) {
      0 a> stream ends
    200 c> Attach
    200   c< Attached
-   200   c< Notice: the job runs with 2 of at most 2 nodes; this one waits as a spare
+   200   c< Notice: the first workers of round 1 have finished, so nobody is taken in any more;
+               this node waits for the result
    200 b> NodeSucceeded round 1
    200   b< SuccessNoted round 1
    200   round 1 is over

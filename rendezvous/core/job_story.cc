@@ -94,7 +94,6 @@ void JobStory::RestartRendezvous() {
   JobOptions options;
   options.startup_quiet = milliseconds(options_.startup_quiet_ms);
   options.highest_round = RoundId(options_.highest_round);
-  options.max_node_failures = options_.max_node_failures;
   if (machine_) Write("rendezvous restarts");
   machine_ = std::make_unique<JobMachine>("j", options, now_);
   sessions_.clear();
@@ -153,6 +152,10 @@ void JobStory::Attach(const std::string& agent, AttachOptions options) {
   attach.terms.max_nodes = options_.max;
   attach.terms.is_static = options_.is_static;
   attach.terms.max_restarts = options_.max_restarts;
+  attach.terms.max_node_failures = options_.max_node_failures;
+  attach.terms.max_restarts_per_hour = options_.max_restarts_per_hour;
+  attach.terms.max_early_failures = options_.max_early_failures;
+  attach.terms.max_stuck_restarts = options_.max_stuck_restarts;
   attach.terms.join_timeout = milliseconds(options_.join_timeout_ms);
   attach.terms.last_call_timeout = milliseconds(options_.last_call_ms);
   attach.terms.version = options.version;
@@ -162,9 +165,10 @@ void JobStory::Attach(const std::string& agent, AttachOptions options) {
   if (options.highest_round) attach.highest_round = RoundId(*options.highest_round);
   if (options.is_running) {
     const StartRound& place = started_.at(agent);
-    attach.running = RunningWorld{place.world,      place.group_rank,     place.group_world_size,
-                                  place.first_rank, place.world_size,     place.restarts_charged,
-                                  place.resume,     options.has_succeeded};
+    attach.running =
+        RunningWorld{place.world,      place.group_rank,      place.group_world_size,
+                     place.first_rank, place.world_size,      place.restarts_charged,
+                     place.resume,     options.has_succeeded, options.has_worker_succeeded};
   }
   if (options.last_commit_step > 0) {
     attach.last_commit = Commit{options.last_commit_step, "/c"};

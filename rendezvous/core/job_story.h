@@ -38,6 +38,9 @@ class JobStory {
     int startup_quiet_ms = 0;
     int max_node_failures = 0;
     ScaleUp scale_up = ScaleUp::kAuto;
+    int max_restarts_per_hour = 0;
+    int max_early_failures = 0;
+    int max_stuck_restarts = 0;
     uint64_t highest_round = 0;
     // Record effects appear in the trace as "# text".
     bool shows_records = false;
@@ -53,6 +56,8 @@ class JobStory {
     // Claims to run the round that it was last told to start.
     bool is_running = false;
     bool has_succeeded = false;
+    // One of its workers has exited 0.
+    bool has_worker_succeeded = false;
     // Claims to know of this commit.
     int64_t last_commit_step = 0;
     // Absent: that of the last round it was told to start.
@@ -75,7 +80,9 @@ class JobStory {
   void Send(const std::string& agent, const AgentMessage& message);
   void WorkerFails(const std::string& agent, int rank, int code, int age_ms = 0);
   void Succeed(const std::string& agent) { Send(agent, NodeSucceeded{world(agent)}); }
-  void StopDone(const std::string& agent) { Send(agent, muster::StopDone{world(agent), 7}); }
+  void StopDone(const std::string& agent, int64_t last_step = -1) {
+    Send(agent, muster::StopDone{world(agent), 7, last_step});
+  }
   void Leave(const std::string& agent) { Send(agent, muster::Leave{"stopped by SIGTERM"}); }
   void Feed(const JobEvent& event);
   // The rendezvous dies with all its sessions and another one starts, knowing nothing.

@@ -65,6 +65,7 @@ const std::map<std::string, std::function<void(JobStory&)>> kEvents = {
     {"heartbeat", [](JobStory& s) { s.Send("a", Heartbeat{9}); }},
     {"worker failed", [](JobStory& s) { s.WorkerFails("a", 0, 1); }},
     {"node succeeded", [](JobStory& s) { s.Succeed("a"); }},
+    {"worker succeeded", [](JobStory& s) { s.Send("a", WorkerSucceeded{s.world("a")}); }},
     {"stop done", [](JobStory& s) { s.StopDone("a"); }},
     {"shard",
      [](JobStory& s) {
@@ -155,6 +156,7 @@ const std::map<std::string, std::string> kTable = {
     {"heartbeat", "G C R S V O F"},
     {"message of nobody", "G C R S V O F"},
     {"node succeeded", "G C R S V O F"},
+    {"worker succeeded", "G C R S V O F"},
     {"worker failed", "G C S S S O F"},
     {"stop done", "G C S S S O F"},
     {"leave", "G G S S S O F"},

@@ -32,8 +32,8 @@ struct Member {
   // It came without workers though it has seen the round that is being recovered: its place in that
   // round is empty.
   bool lost_recovered_round = false;
-  // Lost too often (--max-node-failures): takes no part until the next commit.
-  bool is_set_aside = false;
+  // Lost too often (--max-node-failures): takes no part until then, unless it is needed.
+  std::optional<Instant> set_aside_until;
   // Its workers can be asked to save after a step, as it last said.
   bool can_save = false;
   // It wants to go, or was drained: it goes at the end of the round, or at once if it has no part
@@ -44,8 +44,6 @@ struct Member {
     bool is_drained = false;
   };
   std::optional<Departure> departure;
-  // The last round began without it, for want of a place.
-  bool is_spare = false;
   // The last Notice it was sent, so that none is repeated.
   std::string told;
 };

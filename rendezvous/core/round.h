@@ -55,6 +55,12 @@ struct Round {
   uint16_t master_port = 0;
   std::optional<Commit> resume;
   Instant began;
+  // Meaningful once `stop` is there.
+  Instant stop_began;
+  // The highest step that a worker of it is known to have completed; -1: none.
+  int64_t last_step = -1;
+  // A worker of it has exited 0.
+  bool has_success = false;
   // Rebuilt from reports after a restart of the rendezvous: key and master are unknown.
   bool is_recovered = false;
   // Why it stops; none while it runs.

@@ -23,16 +23,21 @@ const WorkerFailure* FailureList::Hopeless() const {
   return nullptr;
 }
 
-std::vector<WorkerFailure> FailureList::InOrder() const {
+std::vector<WorkerFailure> FailureList::InOrder(Instant now) const {
   std::vector<WorkerFailure> failures;
   failures.reserve(kept_.size());
-  for (const Entry& entry : kept_) failures.push_back(entry.failure);
+  for (const Entry& entry : kept_) {
+    failures.push_back(entry.failure);
+    failures.back().age = now - entry.happened;
+  }
   return failures;
 }
 
 std::string DescribeFailure(const WorkerFailure& failure) {
   std::string text = "worker rank " + std::to_string(failure.rank.value) + " (local rank " +
-                     std::to_string(failure.local_rank.value) + ") on node " + failure.node_name;
+                     std::to_string(failure.local_rank.value);
+  if (failure.pid > 0) text += ", pid " + std::to_string(failure.pid);
+  text += ") on node " + failure.node_name;
   if (failure.failed_to_start) {
     text += " could not start";
     if (failure.exit.code == 126) text += ": the program is not executable";
@@ -46,9 +51,10 @@ std::string DescribeFailure(const WorkerFailure& failure) {
   return text;
 }
 
-Verdict FailedByWorker(const FailureList& failures, int restarts_charged, int max_restarts) {
+Verdict FailedByWorker(Instant now, const FailureList& failures, int restarts_charged,
+                       const std::string& why_not_restarted) {
   Verdict verdict;
-  verdict.failures = failures.InOrder();
+  verdict.failures = failures.InOrder(now);
   verdict.restarts_charged = restarts_charged;
   const WorkerFailure* hopeless = failures.Hopeless();
   const WorkerFailure& root = hopeless != nullptr ? *hopeless : failures.root();
@@ -64,11 +70,8 @@ Verdict FailedByWorker(const FailureList& failures, int restarts_charged, int ma
   verdict.reason = DescribeFailure(root);
   if (hopeless != nullptr) {
     verdict.reason += "; give the path of an executable program, the same on every node";
-  } else if (max_restarts == 0) {
-    verdict.reason += "; --max-restarts is 0, so it was not restarted";
   } else {
-    verdict.reason +=
-        "; all " + std::to_string(max_restarts) + " restarts of --max-restarts are used up";
+    verdict.reason += "; " + why_not_restarted;
   }
   return verdict;
 }

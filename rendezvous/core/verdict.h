@@ -27,8 +27,9 @@ class FailureList {
   const WorkerFailure& root() const { return kept_.front().failure; }
   // The earliest that no restart can mend (WorkerFailure::IsHopeless); null if there is none.
   const WorkerFailure* Hopeless() const;
-  // The root cause first, then its followers in the order they happened.
-  std::vector<WorkerFailure> InOrder() const;
+  // The root cause first, then its followers in the order they happened; their ages as of `now`, so
+  // that how long after the root cause each followed can be told.
+  std::vector<WorkerFailure> InOrder(Instant now) const;
 
  private:
   struct Entry {
@@ -42,12 +43,13 @@ class FailureList {
   uint64_t arrivals_ = 0;
 };
 
-// "worker rank 3 (local rank 1) on node b was killed by signal 9".
+// "worker rank 3 (local rank 1, pid 12) on node b was killed by signal 9".
 std::string DescribeFailure(const WorkerFailure& failure);
 
-// The job ends because a worker failed: the code is the root cause's own. `max_restarts` names the
-// budget that is spent; a program that can't be executed is blamed whatever is left.
-Verdict FailedByWorker(const FailureList& failures, int restarts_charged, int max_restarts);
+// The job ends because a worker failed: the code is the root cause's own. `why_not_restarted` is
+// the ledger's reason; a program that can't be executed is blamed whatever that says.
+Verdict FailedByWorker(Instant now, const FailureList& failures, int restarts_charged,
+                       const std::string& why_not_restarted);
 
 }  // namespace muster::rendezvous
 

@@ -31,22 +31,31 @@ TEST(FailureList, TheOneThatHappenedFirstIsTheRootWhateverCameFirst) {
   failures.Add(At(1000), Failure(2, 1, 10));
   failures.Add(At(1001), Failure(0, 1, 50));
   failures.Add(At(1002), Failure(1, 1, 5));
-  EXPECT_EQ(Ranks(failures.InOrder()), (std::vector<int>{0, 2, 1}));
+  EXPECT_EQ(Ranks(failures.InOrder(At(9000))), (std::vector<int>{0, 2, 1}));
   EXPECT_EQ(failures.root().rank, Rank(0));
+}
+
+TEST(FailureList, TellsHowLongAfterTheRootEachFollowed) {
+  FailureList failures;
+  failures.Add(At(1000), Failure(2, 1, 10));
+  failures.Add(At(1001), Failure(0, 1, 50));
+  const std::vector<WorkerFailure> kept = failures.InOrder(At(2000));
+  EXPECT_EQ(kept[0].age, milliseconds(1049));
+  EXPECT_EQ(kept[0].age - kept[1].age, milliseconds(39));
 }
 
 TEST(FailureList, ArrivalDecidesBetweenEquals) {
   FailureList failures;
   failures.Add(At(1000), Failure(5, 1));
   failures.Add(At(1000), Failure(4, 1));
-  EXPECT_EQ(Ranks(failures.InOrder()), (std::vector<int>{5, 4}));
+  EXPECT_EQ(Ranks(failures.InOrder(At(9000))), (std::vector<int>{5, 4}));
 }
 
 TEST(FailureList, ARepeatedReportChangesNothing) {
   FailureList failures;
   failures.Add(At(1000), Failure(1, 3));
   failures.Add(At(2000), Failure(1, 3, 1500));
-  EXPECT_EQ(failures.InOrder().size(), 1u);
+  EXPECT_EQ(failures.InOrder(At(9000)).size(), 1u);
 }
 
 TEST(FailureList, ANegativeAgeIsTakenAsNow) {
@@ -59,7 +68,7 @@ TEST(FailureList, ANegativeAgeIsTakenAsNow) {
 TEST(FailureList, KeepsTheEarliestOfVeryMany) {
   FailureList failures;
   for (int rank = 0; rank < 1000; ++rank) failures.Add(At(5000 - rank), Failure(rank, 1));
-  EXPECT_EQ(failures.InOrder().size(), FailureList::kMaxKept);
+  EXPECT_EQ(failures.InOrder(At(9000)).size(), FailureList::kMaxKept);
   EXPECT_EQ(failures.root().rank, Rank(999));
 }
 
@@ -74,25 +83,30 @@ TEST(Verdict, TheExitCodeIsTheRootCausesOwn) {
     failure.exit = c.exit;
     failures.Add(At(1), failure);
     failures.Add(At(2), Failure(0, 77));
-    const Verdict verdict = FailedByWorker(failures, 0, 0);
+    const Verdict verdict = FailedByWorker(At(9000), failures, 0, "no more");
     EXPECT_EQ(verdict.exit_code, c.code);
     EXPECT_FALSE(verdict.succeeded);
     EXPECT_EQ(Ranks(verdict.failures), (std::vector<int>{1, 0}));
   }
 }
 
-TEST(Verdict, TheReasonNamesJobNodeCauseAndBudget) {
+TEST(Verdict, TheReasonNamesNodeAndCauseAndWhyItWasNotRestarted) {
   FailureList failures;
   WorkerFailure failure = Failure(3, 0);
   failure.local_rank = LocalRank(1);
   failure.exit.signal = 11;
   failures.Add(At(1), failure);
-  EXPECT_EQ(FailedByWorker(failures, 2, 2).reason,
-            "worker rank 3 (local rank 1) on node n was killed by signal 11; all 2 "
-            "restarts of --max-restarts are used up");
-  EXPECT_EQ(FailedByWorker(failures, 0, 0).reason,
-            "worker rank 3 (local rank 1) on node n was killed by signal 11; "
-            "--max-restarts is 0, so it was not restarted");
+  const Verdict verdict = FailedByWorker(At(9000), failures, 2, "the budget is spent");
+  EXPECT_EQ(verdict.reason,
+            "worker rank 3 (local rank 1) on node n was killed by signal 11; the budget is spent");
+  EXPECT_EQ(verdict.restarts_charged, 2);
+}
+
+TEST(Verdict, TheReasonNamesTheProcess) {
+  WorkerFailure failure = Failure(3, 7);
+  failure.pid = 4711;
+  EXPECT_EQ(DescribeFailure(failure),
+            "worker rank 3 (local rank 0, pid 4711) on node n exited with code 7");
 }
 
 TEST(Verdict, AProgramThatCannotStartIsBlamedBeforeAnEarlierFailure) {
@@ -102,7 +116,7 @@ TEST(Verdict, AProgramThatCannotStartIsBlamedBeforeAnEarlierFailure) {
   unstarted.failed_to_start = true;
   unstarted.message = "/no/such";
   failures.Add(At(5), unstarted);
-  const Verdict verdict = FailedByWorker(failures, 0, 3);
+  const Verdict verdict = FailedByWorker(At(9000), failures, 0, "");
   EXPECT_EQ(verdict.exit_code, 127);
   EXPECT_EQ(Ranks(verdict.failures), (std::vector<int>{2, 0}));
   EXPECT_EQ(verdict.reason,
@@ -117,9 +131,9 @@ TEST(Verdict, AShortageIsChargedAsAnyFailure) {
   starved.message = "Too many open files";
   failures.Add(At(5), starved);
   EXPECT_EQ(failures.Hopeless(), nullptr);
-  EXPECT_EQ(FailedByWorker(failures, 1, 1).reason,
-            "worker rank 2 (local rank 0) on node n could not start (Too many open files); all 1 "
-            "restarts of --max-restarts are used up");
+  EXPECT_EQ(FailedByWorker(At(9000), failures, 1, "the budget is spent").reason,
+            "worker rank 2 (local rank 0) on node n could not start (Too many open files); the "
+            "budget is spent");
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "rendezvous/server/hosted_job.h"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -12,6 +13,8 @@ namespace {
 constexpr size_t kMaxKey = 4096;
 constexpr size_t kMaxValue = 1u << 20;
 constexpr size_t kMaxRoundBytes = 64u << 20;
+// More than the agents of the largest job, should all be between two streams at once.
+constexpr size_t kMaxDeparted = 1u << 16;
 
 absl::Status CheckKey(const std::string& key, const char* what) {
   if (key.empty() || key.size() > kMaxKey)
@@ -42,7 +45,7 @@ void HostedJob::Step(Instant now, const JobEvent& event) {
   }
   step_input_.now = now;
   for (const JobEffect& effect : machine_.Step(step_input_, event)) Perform(effect);
-  if (auto* ended = std::get_if<SessionEnded>(&event)) sessions_.erase(ended->session);
+  if (auto* ended = std::get_if<SessionEnded>(&event)) NoteDeparture(ended->session);
   if (!done_since_ && machine_.IsDone()) done_since_ = now;
 }
 
@@ -70,6 +73,19 @@ void HostedJob::Perform(const JobEffect& effect) {
   }
 }
 
+void HostedJob::NoteDeparture(SessionId session) {
+  auto found = sessions_.find(session);
+  if (found == sessions_.end()) return;
+  departed_.push_back(found->second);
+  sessions_.erase(found);
+  if (departed_.size() <= kMaxDeparted) return;
+  Incarnation oldest = departed_.front();
+  departed_.pop_front();
+  bool is_back = std::any_of(sessions_.begin(), sessions_.end(),
+                             [&](const auto& open) { return open.second == oldest; });
+  if (!is_back) incarnations_.erase(oldest);
+}
+
 void HostedJob::CloseRound(const absl::Status& why) {
   if (!table_) return;
   std::vector<WaitId> waits = table_->TakeAll();
@@ -78,6 +94,7 @@ void HostedJob::CloseRound(const absl::Status& why) {
   waiting_.clear();
   wait_of_.clear();
   incarnations_.clear();
+  departed_.clear();
   for (const auto& [session, incarnation] : sessions_) incarnations_.insert(incarnation);
 }
 

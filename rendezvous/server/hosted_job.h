@@ -6,6 +6,7 @@
 #define MUSTER_RENDEZVOUS_SERVER_HOSTED_JOB_H_
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -87,6 +88,7 @@ class HostedJob {
 
   void Perform(const JobEffect& effect);
   void CloseRound(const absl::Status& why);
+  void NoteDeparture(SessionId session);
   // OK if the scope names the current round and an agent of this job.
   absl::Status CheckScope(const RoundScope& scope) const;
   void EndWaits(const std::vector<WaitId>& waits, const absl::StatusOr<std::string>& answer);
@@ -100,6 +102,9 @@ class HostedJob {
   // may use the round's table.
   std::map<SessionId, Incarnation> sessions_;
   std::set<Incarnation> incarnations_;
+  // Of sessions that have ended in this round, oldest first: an agent that is between two streams
+  // may still use the table, but not every one that ever came.
+  std::deque<Incarnation> departed_;
   World world_;
   std::optional<KeyValueTable> table_;
   std::map<WaitId, Waiting> waiting_;

@@ -425,6 +425,47 @@ TEST(RendezvousServer, AfterShutdownThePortIsFreeAndAgentsSeeUnavailable) {
   EXPECT_TRUE(again.ok()) << again.status();
 }
 
+TEST(RendezvousServer, TellsAgentsWhetherTheyReachItAtItsOwnAddress) {
+  auto server = StartServer();
+  const uint16_t port = server->port();
+  RecordingObserver observer;
+  auto client = NewGrpcRendezvousClient({.host = "127.0.0.1", .port = port}, &observer);
+  auto is_refused = [&client] {
+    std::promise<bool> answer;
+    client->ProbeEndpoint([&](bool refused) { answer.set_value(refused); });
+    return answer.get_future().get();
+  };
+  // Before the rendezvous has said what it knows, a refusal says nothing.
+  EXPECT_FALSE(client->IsToOwnAddress());
+  EXPECT_FALSE(is_refused());
+  client->Connect();
+  ASSERT_TRUE(observer.NextOf<RecordingObserver::Connected>().has_value());
+  EXPECT_TRUE(client->IsToOwnAddress());
+  EXPECT_FALSE(is_refused());
+  server->Shutdown();
+  ASSERT_TRUE(observer.NextOf<RecordingObserver::Disconnected>().has_value());
+  EXPECT_TRUE(is_refused());
+  // Still known while the next stream is being opened.
+  client->Connect();
+  EXPECT_TRUE(is_refused());
+}
+
+TEST(RendezvousServer, AnAddressThatIsNotItsOwnIsNotCalledSo) {
+  // As a balancer's that forwards to it would.
+  auto server = StartServer();
+  grpc::ClientContext context;
+  context.set_deadline(In(seconds(60)));
+  context.AddMetadata("muster-connected-to", "192.0.2.1");
+  auto stub = proto::Rendezvous::NewStub(grpc::CreateChannel(
+      "127.0.0.1:" + std::to_string(server->port()), grpc::InsecureChannelCredentials()));
+  auto stream = stub->Session(&context);
+  stream->WaitForInitialMetadata();
+  const auto& metadata = context.GetServerInitialMetadata();
+  EXPECT_NE(metadata.find("muster-version"), metadata.end());
+  EXPECT_EQ(metadata.find("muster-own-address"), metadata.end());
+  context.TryCancel();
+}
+
 TEST(RendezvousServer, ARestartedOneRecoversTheRunningWorld) {
   Trio trio;
   const uint16_t port = trio.server->port();

@@ -16,6 +16,7 @@
 #include "base/version.h"
 #include "proto/rendezvous.grpc.pb.h"
 #include "proto/session_convert.h"
+#include "rendezvous/server/own_address.h"
 #include "rendezvous/server/status_convert.h"
 
 namespace muster::rendezvous {
@@ -109,6 +110,12 @@ class SessionReactor
     std::shared_ptr<SessionReactor> reactor(new SessionReactor(loop, context));
     reactor->self_ = reactor;
     context->AddInitialMetadata("muster-version", kVersion);
+    const auto& asked = context->client_metadata();
+    auto address = asked.find("muster-connected-to");
+    if (address != asked.end() &&
+        IsOwnAddress(std::string(address->second.data(), address->second.size()))) {
+      context->AddInitialMetadata("muster-own-address", "1");
+    }
     reactor->StartSendInitialMetadata();
     reactor->StartRead(&reactor->incoming_);
     return reactor.get();

@@ -18,6 +18,7 @@ void SetNode(const NodeStatus& node, proto::NodeStatus* out) {
   if (node.group_rank) out->set_group_rank(node.group_rank->value);
   out->set_attached(node.attached);
   out->set_since_last_message_ns(node.since_last_message.count());
+  out->set_set_aside(node.is_set_aside);
 }
 
 void SetJob(const JobStatus& job, proto::JobStatus* out) {

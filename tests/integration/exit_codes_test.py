@@ -29,6 +29,15 @@ class WorkerFailures(process_kit.Case):
         process = self.standalone("--nproc-per-node=2", "--no-python", "true", preexec=little)
         self.assert_ends(process, 71, "the system gives no more", "raise `ulimit")
 
+    def test_too_few_descriptors_end_in_a_sentence(self):
+        for hard in (12, 18, 30, 60):
+            with self.subTest(hard=hard):
+                process = self.standalone(
+                    "--nproc-per-node=10", "--no-python", "true",
+                    preexec=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard)))
+                self.assert_ends(process, 71, "the limit of open files (%d)" % hard, "ulimit -Hn")
+                self.assertEqual(process.err.count("\n"), 1, process.err)
+
     def test_one_failure_ends_all_workers(self):
         process = self.standalone("--nproc-per-node=3", "--no-python", "sh", "-c",
                                   "[ $RANK = 1 ] && exit 5; exec sleep 600")
@@ -74,11 +83,24 @@ class Programs(process_kit.Case):
         process = self.standalone("train.py", env={"PYTHON_EXEC": "/no/python"})
         self.assert_ends(process, 127, '"/no/python" does not exist')
 
-    def test_what_exec_refuses_is_never_retried(self):
-        # Executable by its mode, but neither a binary nor with a line that names its interpreter's.
-        path = self.write("odd", "#!/no/such/interpreter\n", 0o755)
+    def test_a_missing_interpreter_is_named(self):
+        path = self.write("odd", "#!/no/such/interpreter -x\n", 0o755)
         process = self.standalone("--max-restarts=5", "--nproc-per-node=2", "--no-python", path)
-        self.assert_ends(process, 127, path)
+        self.assert_ends(process, 127, path, '"/no/such/interpreter" of its #! line does not exist')
+        self.assertEqual(process.err.count("\n"), 1, process.err)
+
+    def test_an_interpreter_that_goes_is_named(self):
+        interpreter = self.write("interpreter", "#!/bin/sh\nrm $0; exit 3\n", 0o755)
+        path = self.write("odd", "#!%s\n" % interpreter, 0o755)
+        process = self.standalone("--max-restarts=5", "--no-python", path)
+        self.assert_ends(process, 127, '"%s" of its #! line does not exist' % interpreter)
+        self.assertNotIn("attempt 2", process.err)
+
+    def test_what_exec_refuses_is_never_retried(self):
+        # Executable by its mode, but neither a binary nor a script that names its interpreter.
+        path = self.write("odd", "echo\n", 0o755)
+        process = self.standalone("--max-restarts=5", "--nproc-per-node=2", "--no-python", path)
+        self.assert_ends(process, 126, path, "Exec format error", "begins with #!")
         self.assertNotIn("attempt", process.err)
 
 

@@ -37,6 +37,19 @@ class Console(process_kit.Case):
         lines = sorted(process.out.replace("]: ", "]:").splitlines())
         self.assertEqual(lines, sorted("[default%d]:limit 64" % i for i in range(40)))
 
+    def test_what_is_lost_is_counted_once(self):
+        # Nobody reads stdout any more.
+        reader, writer = os.pipe()
+        os.close(reader)
+        process = self.standalone("--nproc-per-node=2", "--no-python", "sh", "-c",
+                                  "for i in 1 2 3; do echo 123456789; sleep 0.1; done; "
+                                  "echo end >&2", stdout=writer)
+        os.close(writer)
+        self.assert_ends(process, 0, "some output to stdout is not shown: Broken pipe\n",
+                         "muster: %d bytes of output are missing in the console, prefixes included "
+                         "(Broken pipe)" % (6 * (len("[default0]:") + 10)))
+        self.assertEqual(process.err.count("bytes"), 1, process.err)
+
     def test_bytes_are_not_decoded(self):
         process = self.standalone("--nproc-per-node=2", "--no-python", "sh", "-c",
                                   r"printf 'a\n\377\376\n\000b\nafter\n'")

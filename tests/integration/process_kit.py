@@ -64,6 +64,19 @@ def parent_of(pid):
     return int(text[text.rindex(b")") + 2:].split()[1]) if text else None
 
 
+def descendants(pid):
+    """Children of `pid`, their children and so on, zombies too."""
+    parents = {other: parent_of(other) for other in all_pids()}
+    found = []
+    for other in parents:
+        above = parents[other]
+        while above and above != pid:
+            above = parents.get(above)
+        if above == pid:
+            found.append(other)
+    return found
+
+
 def is_alive(pid):
     return state_of(pid) not in (None, "Z", "X")
 
@@ -98,7 +111,8 @@ def free_port(host="127.0.0.1"):
 class Process:
     """One started program, its output in files so that it never blocks on us."""
 
-    def __init__(self, case, argv, env=None, cwd=None, stdin=None, executable=None, preexec=None):
+    def __init__(self, case, argv, env=None, cwd=None, stdin=None, executable=None, preexec=None,
+                 stdout=None):
         self.case = case
         self.argv = argv
         self.folder = tempfile.mkdtemp(dir=case.folder)
@@ -107,9 +121,9 @@ class Process:
         environment.update(env or {})
         with open(self.path("out"), "wb") as out, open(self.path("err"), "wb") as err:
             self.popen = subprocess.Popen(
-                argv, executable=executable, env=environment, cwd=cwd or case.work, stdout=out,
-                stderr=err, stdin=subprocess.DEVNULL if stdin is None else stdin,
-                preexec_fn=preexec)
+                argv, executable=executable, env=environment, cwd=cwd or case.work,
+                stdout=out if stdout is None else stdout, stderr=err,
+                stdin=subprocess.DEVNULL if stdin is None else stdin, preexec_fn=preexec)
         self.pid = self.popen.pid
         case.processes.append(self)
 

@@ -19,6 +19,8 @@ enum class Act : uint8_t {
   kConnectArrives,    // stream: the opening reaches the rendezvous' machine
   kConnectRefused,    // stream: the refusal reaches the agent
   kConnectTimesOut,   // stream: nobody answered
+  kProbeArrives,      // agent: its plain connection reaches the rendezvous' machine
+  kProbeAnswered,     // agent, 1 if it was refused
   kAgentTimer,        // agent: its loop's timer
   kAgentReplays,      // agent, index of a kept message: it is sent once more
   kGuardianDeadline,  // agent: the guardian looks whether its deadline was renewed

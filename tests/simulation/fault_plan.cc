@@ -41,10 +41,13 @@ void ChooseNodes(SimRandom& random, FaultPlan* plan) {
   }
   bool are_alike = random.Chance(70);
   int worker_count = random.Between(1, 3);
+  constexpr int kSdkPercents[] = {0, 0, 50, 100};
+  int sdk_percent = OneOf(random, kSdkPercents);
   for (int i = 0; i < count; ++i) {
     NodePlan node{.name = "n" + std::to_string(i), .worker_count = worker_count};
     if (!are_alike) worker_count = random.Between(1, 3);
     if (terms.is_static) node.node_rank = i;
+    node.uses_sdk = random.Chance(sdk_percent);
     node.joins_at = random.Between(milliseconds(0), milliseconds(300));
     if (random.Chance(10)) node.joins_at = random.Between(seconds(1), kWindow / 2);
     plan->nodes.push_back(node);
@@ -63,8 +66,12 @@ void ChooseBehaviour(SimRandom& random, SimOptions* options) {
                                       milliseconds(40)};
   options->lease = OneOf(random, kLeases);
   options->reconnect_timeout = random.Between(seconds(4), seconds(10));
-  if (random.Chance(20)) options->max_node_failures = random.Between(2, 4);
+  if (random.Chance(20)) options->terms.max_node_failures = random.Between(2, 4);
   options->keeps_state = random.Chance(40);
+  constexpr agent::LostContact kModes[] = {agent::LostContact::kAuto, agent::LostContact::kAuto,
+                                           agent::LostContact::kAuto, agent::LostContact::kGoOn,
+                                           agent::LostContact::kStop};
+  options->lost_contact = OneOf(random, kModes);
   options->most_delay = OneOf(random, kMostDelays);
   options->least_delay = options->most_delay / 10;
   options->shutdown_timeout = random.Between(milliseconds(100), seconds(2));

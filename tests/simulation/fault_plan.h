@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/core/agent_machine.h"
 #include "base/instant.h"
 #include "base/job_types.h"
 
@@ -21,6 +22,8 @@ struct NodePlan {
   Duration joins_at{0};
   // Comes with other terms than the job's, and must be refused.
   bool disagrees = false;
+  // Its workers say Hello to their agent.
+  bool uses_sdk = false;
 };
 
 enum class FaultKind {
@@ -64,11 +67,11 @@ struct SimOptions {
   Duration lease = std::chrono::seconds(3);
   Duration startup_quiet = std::chrono::seconds(1);
   Duration reconnect_timeout{0};
-  int max_node_failures = 0;
   Duration shutdown_timeout{0};
   // One way, per message.
   Duration least_delay{0};
   Duration most_delay{0};
+  agent::LostContact lost_contact = agent::LostContact::kAuto;
   // How long an unanswered connect takes to fail.
   Duration connect_timeout = std::chrono::seconds(2);
   // The rendezvous keeps its highest round over a crash.

@@ -239,9 +239,10 @@ void Invariants::SaidEnd(const JobEnded& ended) {
 }
 
 // A node that is given up on for its silence (not for the end of its stream) has had its lease end
-// before the rendezvous', so nothing of it runs any more.
+// before the rendezvous', so nothing of it runs any more, except what may.
 void Invariants::CheckSilentLoss(const Session& session) {
   if (!session.is_open || !session.is_attached || session.is_refused || verdict_) return;
+  if (parts_.agents[session.agent]->may_run_beside()) return;
   if (parts_.worlds.live[session.agent].count > 0) {
     Break("a silent node is given up on while its workers run");
   }
@@ -278,8 +279,10 @@ void Invariants::CheckSpawn(AgentIndex agent, const StartRound& place) {
 
 void Invariants::CheckDeadline(Instant deadline, Instant last_acknowledged,
                                const std::optional<Instant>& nobody_there_at) {
-  // A rendezvous that started after a refused try forms no round before its quiet time is over.
-  if (nobody_there_at && deadline < *nobody_there_at + parts_.options.startup_quiet) return;
+  // A rendezvous that started after a refused probe forms no round before its quiet time is over.
+  bool is_told = parts_.options.lost_contact != agent::LostContact::kStop;
+  if (is_told && nobody_there_at && deadline < *nobody_there_at + parts_.options.startup_quiet)
+    return;
   Duration lease = parts_.options.lease;
   Duration margin = std::min<Duration>(std::chrono::milliseconds(500), lease / 4);
   if (deadline > last_acknowledged + lease - margin / 2) {

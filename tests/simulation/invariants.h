@@ -37,7 +37,7 @@ class Invariants {
   void SessionOpened(SessionId session, AgentIndex agent);
   void CheckSpawn(AgentIndex agent, const StartRound& place);
   // Both by the agent's own clock.
-  // `nobody_there_at`: when the agent's last try began that was refused.
+  // `nobody_there_at`: when the agent's last probe began that was refused.
   void CheckDeadline(Instant deadline, Instant last_acknowledged,
                      const std::optional<Instant>& nobody_there_at);
   void AgentEnded(AgentIndex agent, const Verdict& verdict);
@@ -89,6 +89,7 @@ class Invariants {
   void CheckNumber(const World& world);
   void CheckPlaces(const rendezvous::RoundStarted& started, const Starts& starts);
   void CheckOldWorkers(const Starts& starts);
+  void CheckWorldsBeside(const World& world);
   void CheckNobodyForgotten(const Starts& starts);
   void CheckCharge(int charged);
   void CheckResume(const std::optional<Commit>& resume);

@@ -26,6 +26,7 @@ void Invariants::RoundStarted(const rendezvous::RoundStarted& started,
   CheckPlaces(started, places);
   if (is_broken()) return;
   CheckOldWorkers(places);
+  CheckWorldsBeside(started.world);
   CheckNobodyForgotten(places);
   CheckCharge(places[0].second->restarts_charged);
   CheckResume(places[0].second->resume);
@@ -51,7 +52,7 @@ void Invariants::RoundStarted(const rendezvous::RoundStarted& started,
   known_.restarts_charged = std::max(known_.restarts_charged, record.restarts_charged);
   most_charged_ = std::max(most_charged_, record.restarts_charged);
   // Nodes that were set aside come back when they like; their joining is a reason.
-  if (parts_.options.max_node_failures > 0) record.has_excuse = true;
+  if (parts_.options.terms.max_node_failures > 0) record.has_excuse = true;
   open_world_ = last_world_ = parts_.worlds.Add(std::move(record));
 }
 
@@ -114,10 +115,23 @@ void Invariants::CheckOldWorkers(const Starts& places) {
   }
 }
 
+// No worker of an older world runs beside a newer one anywhere, except within its node's lease (a
+// node whose stream has ended is not waited for), or where it may: fenced, or as the user wants it.
+void Invariants::CheckWorldsBeside(const World& world) {
+  for (size_t i = 0; i < parts_.agents.size(); ++i) {
+    const SimAgent& agent = *parts_.agents[i];
+    if (parts_.worlds.live[i].count == 0 || agent.may_run_beside()) continue;
+    if (parts_.worlds[parts_.worlds.live[i].world].world.round >= world.round) continue;
+    if (parts_.queue.now() >= agent.lease_end()) {
+      Break("a worker without the SDK outlives its node's lease beside a newer world");
+    }
+  }
+}
+
 // Whoever is attached and runs nothing gets a place while there is one.
 void Invariants::CheckNobodyForgotten(const Starts& places) {
   if (static_cast<int>(places.size()) >= parts_.options.terms.max_nodes) return;
-  if (parts_.options.max_node_failures > 0) return;
+  if (parts_.options.terms.max_node_failures > 0) return;
   for (const auto& [id, session] : sessions_) {
     bool could = session.is_open && session.is_attached && !session.is_refused &&
                  parts_.worlds.live[session.agent].count == 0;
@@ -143,7 +157,7 @@ void Invariants::CheckCharge(int charged) {
     }
   }
   bool must_charge = before != nullptr && !before->failures.empty() && !before->was_disturbed &&
-                     !before->had_join && parts_.options.max_node_failures == 0;
+                     !before->had_join && parts_.options.terms.max_node_failures == 0;
   if (must_charge && charged != before->restarts_charged + 1) {
     Break("a worker's failure is not charged");
   }

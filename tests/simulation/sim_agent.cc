@@ -1,7 +1,7 @@
 #include "tests/simulation/sim_agent.h"
 
+#include <algorithm>
 #include <csignal>
-#include <string_view>
 #include <utility>
 
 #include "tests/simulation/invariants.h"
@@ -20,6 +20,7 @@ agent::AgentOptions MachineOptions(const SimOptions& options, const SimAgent::Op
   result.shutdown_timeout = options.shutdown_timeout;
   result.join_timeout = options.terms.join_timeout;
   result.reconnect_timeout = options.reconnect_timeout;
+  result.lost_contact = options.lost_contact;
   result.attach.node_name = self.node.name;
   result.attach.address = address;
   result.attach.worker_count = self.node.worker_count;
@@ -49,6 +50,23 @@ void SimAgent::Start() {
   WatchTimer();
 }
 
+bool SimAgent::may_run_beside() const {
+  switch (parts_.options.lost_contact) {
+    case agent::LostContact::kAuto:
+      return node().uses_sdk;
+    case agent::LostContact::kGoOn:
+      return true;
+    case agent::LostContact::kStop:
+      break;
+  }
+  return false;
+}
+
+Instant SimAgent::lease_end() const {
+  if (!acknowledged_) return Instant::Never();
+  return *acknowledged_ - options_.clock_offset + parts_.options.lease;
+}
+
 WorldIndex SimAgent::world() const {
   const LiveWorkers& mine = parts_.worlds.live[options_.index];
   return mine.count > 0 ? mine.world : -1;
@@ -56,11 +74,12 @@ WorldIndex SimAgent::world() const {
 
 // ---- the shell -----------------------------------------------------------------------------
 
-void SimAgent::Connected(StreamIndex stream) { Take(agent::RendezvousConnected{}, stream); }
+void SimAgent::Connected(StreamIndex stream) {
+  Take(agent::RendezvousConnected{.to_own_address = true}, stream);
+}
 
 void SimAgent::Disconnected(StreamIndex stream, const char* why) {
-  bool is_refused = std::string_view(why) == "connection refused";
-  Take(agent::RendezvousDisconnected{.why = why, .is_refused = is_refused}, stream);
+  Take(agent::RendezvousDisconnected{.why = why}, stream);
 }
 
 void SimAgent::Said(StreamIndex stream, RendezvousMessage message) {
@@ -87,9 +106,9 @@ void SimAgent::Drain() {
     Incoming incoming = std::move(inbox_.front());
     inbox_.pop_front();
     if (incoming.stream >= 0 && incoming.stream != stream_) continue;
-    if (const auto* gone = std::get_if<agent::RendezvousDisconnected>(&incoming.event)) {
-      stream_ = -1;
-      if (gone->is_refused) nobody_there_at_ = connect_began_;
+    if (std::holds_alternative<agent::RendezvousDisconnected>(incoming.event)) stream_ = -1;
+    if (const auto* probed = std::get_if<agent::EndpointProbed>(&incoming.event)) {
+      if (probed->is_refused) nobody_there_at_ = probe_began_;
     }
     Step(incoming.event);
   }
@@ -178,7 +197,6 @@ void SimAgent::WatchTimer() {
 
 void SimAgent::Perform(agent::Connect&) {
   if (stream_ >= 0) parts_.network.CloseAgentEnd(stream_);
-  connect_began_ = LocalNow();
   stream_ = parts_.network.Connect(options_.index, options_.host);
   attach_sent_ = false;
 }
@@ -186,6 +204,11 @@ void SimAgent::Perform(agent::Connect&) {
 void SimAgent::Perform(agent::Disconnect&) {
   if (stream_ >= 0) parts_.network.CloseAgentEnd(stream_);
   stream_ = -1;
+}
+
+void SimAgent::Perform(agent::ProbeEndpoint&) {
+  probe_began_ = LocalNow();
+  parts_.network.Probe(options_.index);
 }
 
 void SimAgent::Perform(agent::SendToRendezvous& effect) {
@@ -215,7 +238,9 @@ void SimAgent::Perform(agent::SendToRendezvous& effect) {
 void SimAgent::Perform(agent::RenewDeadline& effect) {
   bool is_over = told_verdict_.has_value();
   if (acknowledged_ && !is_over) {
-    parts_.invariants.CheckDeadline(effect.deadline, *acknowledged_, nobody_there_at_);
+    parts_.invariants.CheckDeadline(
+        effect.deadline, may_run_beside() ? std::max(*acknowledged_, LocalNow()) : *acknowledged_,
+        nobody_there_at_);
   }
   deadline_ = effect.deadline - options_.clock_offset;
   if (deadline_.IsNever() || !deadline_check_.IsNever()) return;
@@ -307,6 +332,9 @@ void SimAgent::StartWorker(int local_rank) {
   Take(agent::WorkerStarted{.round = place_->world.round,
                             .local_rank = LocalRank(local_rank),
                             .pid = 1000 + GroupCode(local_rank)});
+  if (node().uses_sdk) {
+    Take(agent::WorkerSaidHello{.round = place_->world.round, .local_rank = LocalRank(local_rank)});
+  }
   parts_.workload.WorkerStarted(live().world);
 }
 
@@ -430,6 +458,12 @@ void SimAgent::Handle(const Due& due) {
       } else {
         WatchTimer();
       }
+      return;
+    case Act::kProbeArrives:
+      parts_.network.ProbeArrives(options_.index, options_.host);
+      return;
+    case Act::kProbeAnswered:
+      Take(agent::EndpointProbed{.is_refused = due.what == 1});
       return;
     case Act::kAgentReplays:
       if (is_alive_ && !is_frozen_ && stream_ >= 0 && attach_sent_) {

@@ -46,6 +46,10 @@ class SimAgent {
   Incarnation incarnation() const { return machine_.incarnation(); }
   // Of its workers, if any runs; -1.
   WorldIndex world() const;
+  // Whether its workers may outlive the lease though others may have gone on without them.
+  bool may_run_beside() const;
+  // When the rendezvous may give its place away for its silence.
+  Instant lease_end() const;
   // What it ended with, by itself.
   const std::optional<Verdict>& ended_with() const { return ended_with_; }
   // The last JobEnded it was told.
@@ -111,6 +115,7 @@ class SimAgent {
 
   void Perform(agent::Connect&);
   void Perform(agent::Disconnect&);
+  void Perform(agent::ProbeEndpoint&);
   void Perform(agent::SendToRendezvous& effect);
   void Perform(agent::SpawnGroup& effect);
   void Perform(agent::StopGroup& effect);
@@ -148,8 +153,8 @@ class SimAgent {
   std::deque<std::pair<uint64_t, Instant>> heartbeats_;
   Instant attach_sent_at_;
   std::optional<Instant> acknowledged_;
-  // When the stream that is being opened was asked for, and the last one that nobody listened for.
-  Instant connect_began_;
+  // When the probe under way began, and the last one that was refused.
+  Instant probe_began_;
   std::optional<Instant> nobody_there_at_;
   std::vector<AgentMessage> kept_;
 

@@ -8,6 +8,8 @@ namespace {
 
 constexpr int kAgentSide = 0;
 constexpr int kServerSide = 1;
+// How long an agent waits for the answer to a plain connection.
+constexpr Duration kProbePatience = std::chrono::milliseconds(200);
 
 }  // namespace
 
@@ -32,6 +34,15 @@ StreamIndex SimNetwork::Connect(AgentIndex agent, HostIndex host) {
   queue_.After(2 * Delay(), Act::kConnectArrives, index);
   queue_.After(options_.connect_timeout, Act::kConnectTimesOut, index);
   return index;
+}
+
+void SimNetwork::Probe(AgentIndex agent) { queue_.After(Delay(), Act::kProbeArrives, agent); }
+
+void SimNetwork::ProbeArrives(AgentIndex agent, HostIndex host) {
+  // A stalled process' kernel accepts for it.
+  bool is_refused = !server_is_up_ && !IsBlocked(host);
+  queue_.After(IsBlocked(host) ? kProbePatience : Delay(), Act::kProbeAnswered, agent,
+               is_refused ? 1 : 0);
 }
 
 void SimNetwork::Send(StreamIndex index, AgentMessage message) {

@@ -53,6 +53,9 @@ class SimNetwork {
   // Closes in order: what was sent before still arrives. Also what a dying process' kernel does.
   void CloseAgentEnd(StreamIndex stream);
 
+  // A plain connection: how it ends comes to the agent as kProbeAnswered.
+  void Probe(AgentIndex agent);
+
   // ---- the rendezvous' end
   void SetServerUp();
   // Every stream ends; what the agents had sent and it had not read is lost.
@@ -72,6 +75,8 @@ class SimNetwork {
   bool Reset(HostIndex host);
   void PowerOff(HostIndex host);
 
+  // Of kProbeArrives; `host` is the agent's.
+  void ProbeArrives(AgentIndex agent, HostIndex host);
   // Kinds kDeliver, kSideBreaks, kConnectArrives, kConnectRefused, kConnectTimesOut.
   void Handle(const Due& due);
 

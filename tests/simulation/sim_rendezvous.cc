@@ -13,7 +13,6 @@ void SimRendezvous::Start() {
   options.lease = parts_.options.lease;
   options.reconnect_timeout = parts_.options.reconnect_timeout;
   options.startup_quiet = parts_.options.startup_quiet;
-  options.max_node_failures = parts_.options.max_node_failures;
   if (parts_.options.keeps_state) options.highest_round = kept_round_;
   machine_.emplace(parts_.options.terms.run_id, options, LocalNow());
   timer_at_ = Instant::Never();

@@ -1,0 +1,68 @@
+// What is shown when workers are stopped because another one failed.
+#include <csignal>
+
+#include "agent/core/machine_trace.h"
+#include "gtest/gtest.h"
+
+namespace muster::agent {
+namespace {
+
+// Ranks 2 and 3 run; rank 2 has failed at 200 ms.
+void ToFailed(TracedMachine& m) {
+  m.At(0, RendezvousConnected{});
+  m.At(0,
+       Attached{.lease = std::chrono::seconds(3), .reconnect_timeout = std::chrono::seconds(60)});
+  m.At(100, StartOf(1));
+  m.At(110, WorkerStarted{.round = RoundId(1), .local_rank = LocalRank(0), .pid = 100});
+  m.At(110, WorkerStarted{.round = RoundId(1), .local_rank = LocalRank(1), .pid = 101});
+  m.At(200, EndOf(1, 0, {.code = 3}));
+}
+
+void ToFailedGone(TracedMachine& m) {
+  ToFailed(m);
+  m.At(210, EndOf(1, 1, {.signal = SIGTERM}));
+  m.At(220, GroupGone{.round = RoundId(1)});
+}
+
+TEST(AgentStops, ShowsTheFailureElsewhereThatItsOwnFollowed) {
+  TracedMachine m;
+  ToFailed(m);
+  StopRound stop = StopOf(1, StopCause::kWorkerFailed);
+  stop.reason = "worker rank 0 on node a exited with code 7";
+  EXPECT_EQ(m.At(300, stop), "show");
+  EXPECT_EQ(m.shown(), "round 1 stops: worker rank 0 on node a exited with code 7");
+  // Its own was shown when it happened.
+  TracedMachine own;
+  ToFailed(own);
+  stop.culprit = Rank(2);
+  EXPECT_EQ(own.At(300, stop), "-");
+}
+
+TEST(AgentStops, SaysHowTheOthersWereStoppedWhenTheJobEnds) {
+  TracedMachine m;
+  ToFailedGone(m);
+  Verdict verdict;
+  verdict.exit_code = 3;
+  EXPECT_EQ(m.At(300, JobEnded{verdict}), "disconnect; show; end 3");
+  EXPECT_EQ(m.shown(), "1 more worker of this node was stopped by muster: 1 ended by SIGTERM");
+}
+
+TEST(AgentStops, SaysAtOnceThatAWorkerHadToBeKilled) {
+  AgentOptions options = TracedMachine::DefaultOptions();
+  options.shutdown_timeout = std::chrono::milliseconds(500);
+  TracedMachine m(options);
+  ToFailed(m);
+  m.At(210, StopOf(1, StopCause::kWorkerFailed));
+  m.At(700, EndOf(1, 1, {.signal = SIGKILL}));
+  EXPECT_EQ(m.At(701, GroupGone{.round = RoundId(1)}), "show; send StopDone r1");
+  EXPECT_EQ(m.shown(), "1 more worker of this node was stopped by muster: 1 killed after 500 ms");
+}
+
+TEST(AgentStops, AKillBeforeTheGraceIsOverIsNotItsOwn) {
+  TracedMachine m;
+  ToFailed(m);
+  EXPECT_EQ(m.At(300, EndOf(1, 1, {.signal = SIGKILL})), "send WorkerFailed r1 rank 3 age 0");
+}
+
+}  // namespace
+}  // namespace muster::agent
