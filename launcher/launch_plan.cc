@@ -158,6 +158,7 @@ absl::StatusOr<LaunchPlan> MakeLaunchPlan(const RunOptions& options, const Machi
   plan.terms.min_nodes = options.min_nodes;
   plan.terms.max_nodes = options.max_nodes;
   plan.terms.max_restarts = options.max_restarts;
+  plan.terms.scale_up = options.scale_up;
   plan.terms.join_timeout = options.join_timeout;
   plan.terms.last_call_timeout = options.last_call_timeout;
   plan.terms.version = kVersion;

@@ -27,6 +27,7 @@
 #include "launcher/log_setup.h"
 #include "launcher/machine_facts.h"
 #include "launcher/meeting_place.h"
+#include "launcher/preemption_watch.h"
 #include "launcher/program_check.h"
 #include "launcher/run_options.h"
 #include "launcher/say.h"
@@ -44,6 +45,9 @@ using rendezvous::RendezvousServer;
 // Who has to be told of a signal, which changes as the process gets on.
 class StopTarget {
  public:
+  // `preemption_signal`: announces a preemption; 0: none does.
+  explicit StopTarget(int preemption_signal) : preemption_signal_(preemption_signal) {}
+
   void SetParts(Agent* agent, RendezvousServer* server) MUSTER_EXCLUDES(mutex_) {
     base::MutexLock lock(mutex_);
     agent_ = agent;
@@ -55,7 +59,21 @@ class StopTarget {
     agent_is_done_ = true;
   }
 
+  // This node will be taken away: as good as SIGTERM, however often it is said.
+  void OnNotice(const std::string& notice) MUSTER_EXCLUDES(mutex_) {
+    base::MutexLock lock(mutex_);
+    if (agent_is_done_) return;
+    if (agent_ == nullptr) {
+      Say(Cat("stopped by ", notice, " before the job had begun"));
+      _exit(128 + SIGTERM);
+    }
+    agent_->RequestStop(SIGTERM, notice);
+  }
+
   void OnSignal(int number) MUSTER_EXCLUDES(mutex_) {
+    if (number == preemption_signal_) {
+      return OnNotice(Cat("preemption signal ", agent::SignalName(number)));
+    }
     base::MutexLock lock(mutex_);
     if (number == SIGUSR1 || number == SIGUSR2) {
       if (agent_ != nullptr) agent_->ForwardSignal(number);
@@ -78,6 +96,7 @@ class StopTarget {
   }
 
  private:
+  const int preemption_signal_;
   base::Mutex mutex_;
   Agent* agent_ MUSTER_GUARDED_BY(mutex_) = nullptr;
   RendezvousServer* server_ MUSTER_GUARDED_BY(mutex_) = nullptr;
@@ -203,13 +222,25 @@ int RunJob(const RunOptions& options, const LaunchPlan& plan) {
     Say(*shortage);
     return kExitOsError;
   }
-  StopTarget target;
+  StopTarget target(options.preemption_signal);
   StopSignals signals;
   signals.Watch([&target](int number) { target.OnSignal(number); });
+  std::unique_ptr<PreemptionWatch> watch;
+  if (!options.preemption_file.empty()) {
+    auto started = PreemptionWatch::Start(options.preemption_file, [&target, &options] {
+      target.OnNotice(Cat("preemption notice ", options.preemption_file));
+    });
+    if (!started.ok()) {
+      Say(std::string(started.status().message()));
+      return kExitUsage;
+    }
+    watch = *std::move(started);
+  }
 
   MeetingOptions meeting;
   meeting.lease = options.lease;
   meeting.reconnect_timeout = options.reconnect_timeout;
+  meeting.checkpoint_patience = options.shutdown_timeout;
   meeting.patience = options.join_timeout;
   meeting.say = [](const std::string& line) { Say(line); };
   std::variant<MeetingPlace, MeetingFailure> found = FindMeetingPlace(plan, meeting);

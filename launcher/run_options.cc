@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <csignal>
 #include <string_view>
 #include <utility>
 
@@ -42,7 +43,14 @@ constexpr FlagSpec kFlags[] = {
     {"start-method", "NAME", kProgram, "Accepted for torchrun's sake; without effect"},
     {"max-restarts", "N", kFaults,
      "Worker failures after which all workers start again (default 0)"},
-    {"shutdown-timeout", "SECONDS", kFaults, "From SIGTERM to SIGKILL (default 30)"},
+    {"shutdown-timeout", "SECONDS", kFaults,
+     "From SIGTERM to SIGKILL, a last checkpoint included (default 30)"},
+    {"preemption-file", "PATH", kFaults,
+     "When this file appears, as if SIGTERM had come: save, leave, end with 75"},
+    {"preemption-signal", "USR1|USR2", kFaults,
+     "This signal announces a preemption, as SIGTERM does; workers don't get it"},
+    {"scale-up", "auto|immediate|checkpoint", kFaults,
+     "When a new node is taken in (default auto: at a checkpoint if the job makes any)"},
     {"lost-peer-grace", "SECONDS", kFaults,
      "From SIGTERM to SIGKILL after another node was lost (default 0: SIGKILL at once)"},
     {"reconnect-timeout", "SECONDS", kFaults,
@@ -224,6 +232,30 @@ absl::Status SetLostContact(const Given& given, RunOptions& options) {
   return absl::OkStatus();
 }
 
+absl::Status SetScaleUp(const Given& given, RunOptions& options) {
+  if (given.text == "auto") {
+    options.scale_up = ScaleUp::kAuto;
+  } else if (given.text == "immediate") {
+    options.scale_up = ScaleUp::kImmediate;
+  } else if (given.text == "checkpoint") {
+    options.scale_up = ScaleUp::kCheckpoint;
+  } else {
+    return BadValue(given.who, given.text, "auto, immediate or checkpoint");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetPreemptionSignal(const Given& given, RunOptions& options) {
+  if (given.text == "USR1" || given.text == "SIGUSR1") {
+    options.preemption_signal = SIGUSR1;
+  } else if (given.text == "USR2" || given.text == "SIGUSR2") {
+    options.preemption_signal = SIGUSR2;
+  } else {
+    return BadValue(given.who, given.text, "USR1 or USR2 (SIGTERM announces one anyway)");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status SetPrefix(const Given& given, RunOptions& options) {
   if (given.text == "auto") {
     options.prefix = PrefixChoice::kAuto;
@@ -347,6 +379,9 @@ constexpr std::pair<std::string_view, Setter> kSetters[] = {
     {"start-method", SetStartMethod},
     {"max-restarts", SetMaxRestarts},
     {"shutdown-timeout", SetSeconds<&RunOptions::shutdown_timeout>},
+    {"preemption-file", SetText<&RunOptions::preemption_file>},
+    {"preemption-signal", SetPreemptionSignal},
+    {"scale-up", SetScaleUp},
     {"lost-peer-grace", SetSeconds<&RunOptions::lost_peer_grace>},
     {"reconnect-timeout", SetSeconds<&RunOptions::reconnect_timeout>},
     {"lost-contact", SetLostContact},
