@@ -29,6 +29,8 @@ inline constexpr PlantedFaultName kPlantedFaults[] = {
     {PlantedFault::kLossCharged, "loss charged"},
     {PlantedFault::kSpareForgotten, "spare forgotten"},
     {PlantedFault::kSuccessTooEarly, "success too early"},
+    {PlantedFault::kLeaverKept, "leaver kept"},
+    {PlantedFault::kStepNotAwaited, "step not awaited"},
 };
 
 struct Finding {

@@ -17,6 +17,7 @@ def sim_cluster(name, job_machine, **kwargs):
             "invariants.cc",
             "round_invariants.cc",
             "sim_agent.cc",
+            "sim_agent_saving.cc",
             "sim_rendezvous.cc",
             "sim_world.cc",
             "workload.cc",
