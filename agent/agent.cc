@@ -105,6 +105,7 @@ Agent::Agent(AgentSettings settings, AgentParts parts)
 Agent::~Agent() = default;
 
 Verdict Agent::Run() { return work_->Run(); }
+const StartRound& Agent::last_place() const { return work_->loop().last_place(); }
 void Agent::RequestStop(int signal, std::string notice) {
   work_->loop().RequestStop(signal, std::move(notice));
 }

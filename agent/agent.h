@@ -19,6 +19,7 @@
 #include "agent/process/process_runner.h"
 #include "base/clock.h"
 #include "base/job_types.h"
+#include "base/session_messages.h"
 #include "rendezvous/client/rendezvous_client.h"
 
 namespace muster::agent {
@@ -47,6 +48,9 @@ class Agent {
   // temporary file, no output unwritten. A log folder that can't be written ends it before anything
   // starts (exit code 73). Call it once.
   Verdict Run();
+
+  // After Run(): the place of this node in the newest round that ran here; round 0: none did.
+  const StartRound& last_place() const;
 
   // SIGINT, SIGTERM, SIGHUP or SIGQUIT came: the workers get it, then the agent leaves the job; for
   // SIGTERM they first save, where they can, after a step that all nodes agree on. A second call

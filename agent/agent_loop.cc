@@ -3,18 +3,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <ctime>
 #include <functional>
 #include <utility>
-#include <variant>
 
 #include "agent/console_width.h"
-#include "agent/core/start_failure.h"
 #include "agent/core/worker_environment.h"
-#include "agent/error_file.h"
 #include "agent/free_port.h"
 #include "agent/output_prefix.h"
-#include "agent/process/program_file.h"
 #include "base/entropy.h"
 
 namespace muster::agent {
@@ -24,8 +22,6 @@ namespace {
 constexpr Duration kOutputPatience = std::chrono::seconds(1);
 // Beyond that, at the end, for the pump's answer.
 constexpr Duration kOutputMargin = std::chrono::seconds(1);
-// How long the report of a failure waits for the worker's last words and its error file.
-constexpr Duration kLastWordsPatience = std::chrono::milliseconds(500);
 // How long workers wait for their folders. They can do without: only error files lie there.
 constexpr Duration kFolderPatience = std::chrono::seconds(1);
 
@@ -133,6 +129,10 @@ void AgentLoop::OnDisconnected(uint64_t connection, absl::Status why) {
 
 void AgentLoop::OnWorkerStarted(RoundId round, LocalRank local_rank, int64_t pid) {
   tasks_->Post([this, round, local_rank, pid] {
+    if (round == place_.world.round) {
+      memory_.WorkerStarted(local_rank, pid);
+      pids_[local_rank] = pid;
+    }
     Step(WorkerStarted{.round = round, .local_rank = local_rank, .pid = pid});
   });
 }
@@ -150,6 +150,9 @@ void AgentLoop::OnWorkerExited(RoundId round, LocalRank local_rank, int64_t pid,
   tasks_->Post([this, round, local_rank, pid, exit] {
     if (round != place_.world.round) return;
     WorkerFailure failure = FailureOf(local_rank, pid, exit);
+    KillEvidence kill = memory_.Explain(local_rank, pid, exit);
+    failure.out_of_memory = kill.out_of_memory;
+    failure.evidence = std::move(kill.text);
     if (!exit.Succeeded()) return LookUpWhy(round, failure);
     ordered_.Add(WorkerEnded{.round = round, .local_rank = local_rank, .failure = failure}, 0,
                  clock_.Now());
@@ -174,6 +177,17 @@ void AgentLoop::OnShardReported(ShardReport report) {
 
 void AgentLoop::OnCommitPublished(CommitDone done) {
   tasks_->Post([this, done = std::move(done)] { Step(WorkerCommitted{done}); });
+}
+
+void AgentLoop::OnWorkerAnswered(const World& world, LocalRank local_rank) {
+  tasks_->Post([this, world, local_rank] {
+    Step(WorkerAnswered{.world = world, .local_rank = local_rank});
+  });
+}
+
+void AgentLoop::OnWorkerLeft(const World& world, LocalRank local_rank) {
+  tasks_->Post(
+      [this, world, local_rank] { Step(WorkerLeft{.world = world, .local_rank = local_rank}); });
 }
 
 void AgentLoop::OnStepReported(const World& world, LocalRank local_rank,
@@ -224,6 +238,10 @@ void AgentLoop::Perform(const SendToRendezvous& send) {
     if (!address.empty()) address_ = std::move(address);
     attach->address = address_;
     attach->candidate_port = FindFreePort();
+    // What the rendezvous compares this node's clock by.
+    const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
+    attach->facts.wall_time_ms =
+        std::chrono::duration_cast<std::chrono::milliseconds>(since_1970).count();
   } else if (auto* done = std::get_if<StopDone>(&message)) {
     done->candidate_port = FindFreePort();
   }
@@ -233,6 +251,9 @@ void AgentLoop::Perform(const SendToRendezvous& send) {
 void AgentLoop::Perform(const SpawnGroup& spawn) {
   ReleaseSpawn();
   place_ = spawn.place;
+  spawned_at_s_ = time(nullptr);
+  memory_.RoundStarts();
+  pids_.clear();
   first_error_file_.clear();
   int worker_count = settings_.core.attach.worker_count;
   parts_.service->OpenRound(ServiceRound());
@@ -290,12 +311,14 @@ WorkerService::Round AgentLoop::ServiceRound() const {
 
 std::vector<WorkerCommand> AgentLoop::Commands(const std::vector<WorkerOutput>& outputs) const {
   const Attach& node = settings_.core.attach;
+  const bool is_watched = settings_.core.hang_timeout > Duration(0);
   WorkerSurroundings surroundings{.run_id = node.terms.run_id,
                                   .role = settings_.role,
                                   .worker_count = node.worker_count,
                                   .max_restarts = node.terms.max_restarts,
                                   .incarnation = machine_->incarnation(),
                                   .agent_socket = parts_.service->socket_name(),
+                                  .stack_signal = is_watched ? settings_.stack_signal : 0,
                                   .inherited = settings_.environment};
   const int console_columns = ConsoleColumns();
   std::vector<WorkerCommand> commands;
@@ -333,6 +356,12 @@ void AgentLoop::Perform(const StopGroup& stop) {
   parts_.runner->Stop(stop.round, {.first_signal = stop.first_signal, .grace = stop.grace});
 }
 
+void AgentLoop::Perform(const PingWorkers& ping) { parts_.service->Ping(ping.world); }
+
+void AgentLoop::Perform(const KillWorker& kill) {
+  parts_.runner->SignalWorker(kill.round, kill.local_rank, SIGKILL);
+}
+
 void AgentLoop::Perform(const AbortCollectives& abort) {
   parts_.service->Abort(abort.world, abort.culprit, abort.reason);
 }
@@ -365,85 +394,7 @@ void AgentLoop::Perform(const Show& show) { parts_.pump->Say("muster: " + show.t
 
 void AgentLoop::Perform(const End& end) { verdict_ = end.verdict; }
 
-// ---- facts about workers -------------------------------------------------------------------
-
-WorkerFailure AgentLoop::FailureOf(LocalRank local_rank, int64_t pid, WorkerExit exit) const {
-  WorkerFailure failure;
-  failure.rank = Rank(place_.first_rank.value + local_rank.value);
-  failure.local_rank = local_rank;
-  failure.node_name = settings_.core.attach.node_name;
-  failure.pid = pid;
-  failure.exit = exit;
-  failure.wall_time_s = time(nullptr);
-  if (exit.Succeeded()) return failure;
-  StreamChoice choice = ChoiceOf(local_rank);
-  if (choice.redirect_stderr || choice.tee_stderr) {
-    failure.log_path = parts_.layout->StderrFile(place_.attempt, local_rank);
-  }
-  return failure;
-}
-
-void AgentLoop::LookUpWhy(RoundId round, const WorkerFailure& failure) {
-  LocalRank local_rank = failure.local_rank;
-  std::string error_file = parts_.layout->ErrorFile(place_.attempt, local_rank);
-  int facts = error_file.empty() ? 1 : 2;
-  uint64_t number =
-      ordered_.Add(WorkerEnded{.round = round, .local_rank = local_rank, .failure = failure}, facts,
-                   clock_.Now() + kLastWordsPatience);
-  parts_.pump->StderrTail(local_rank, [this, tasks = tasks_, number](std::string tail) {
-    tasks->Post([this, number, tail = std::move(tail)] {
-      ordered_.Complete(number, [&](AgentEvent& event) {
-        std::get<WorkerEnded>(event).failure.stderr_tail = tail;
-      });
-    });
-  });
-  if (error_file.empty()) return;
-  // A private folder is gone by the time somebody reads this.
-  bool is_kept = !parts_.layout->kept_folder().empty();
-  bool is_asked = files_.Offer(0, [this, tasks = tasks_, number, error_file, is_kept] {
-    tasks->Post([this, number, error_file, is_kept, message = ReadErrorFile(error_file)] {
-      ordered_.Complete(number, [&](AgentEvent& event) {
-        if (!message) return;
-        WorkerFailure& found = std::get<WorkerEnded>(event).failure;
-        found.message = *message;
-        if (is_kept) found.error_file = error_file;
-        if (first_error_file_.empty()) first_error_file_ = error_file;
-      });
-    });
-  });
-  if (!is_asked) ordered_.Complete(number, [](AgentEvent&) {});
-}
-
-WorkerFailure AgentLoop::FailureToStart(LocalRank local_rank, int error) {
-  WorkerFailure failure;
-  failure.rank = Rank(place_.first_rank.value + local_rank.value);
-  failure.local_rank = local_rank;
-  failure.node_name = settings_.core.attach.node_name;
-  failure.wall_time_s = time(nullptr);
-  failure.failed_to_start = true;
-  StartFailure why = ExplainStartFailure(program(), error, "");
-  failure.exit.code = why.exit_code;
-  failure.message = std::move(why.message);
-  return failure;
-}
-
-void AgentLoop::LookUpFlaw(WorkerEnded ended, int error) {
-  // Without a slash it was looked for along PATH, and its interpreter before the start.
-  bool is_path = program().find('/') != std::string::npos;
-  uint64_t number =
-      ordered_.Add(std::move(ended), is_path ? 1 : 0, clock_.Now() + kLastWordsPatience);
-  if (!is_path) return;
-  bool is_asked = files_.Offer(0, [this, tasks = tasks_, number, error, path = program()] {
-    tasks->Post([this, number, error, path, flaw = FlawOfProgram(path)] {
-      ordered_.Complete(number, [&](AgentEvent& event) {
-        if (!flaw || flaw->error != error) return;
-        std::get<WorkerEnded>(event).failure.message =
-            ExplainStartFailure(path, error, flaw->text).message;
-      });
-    });
-  });
-  if (!is_asked) ordered_.Complete(number, [](AgentEvent&) {});
-}
+// ---- output --------------------------------------------------------------------------------
 
 void AgentLoop::FinishOutput(RoundId round) {
   ++unfinished_rounds_;

@@ -12,6 +12,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,7 +20,9 @@
 
 #include "agent/agent_settings.h"
 #include "agent/core/agent_machine.h"
+#include "agent/hung_worker.h"
 #include "agent/log_layout.h"
+#include "agent/memory_watch.h"
 #include "agent/ordered_events.h"
 #include "agent/process/file_thread.h"
 #include "agent/process/log_pump.h"
@@ -53,6 +56,9 @@ class AgentLoop : public rendezvous::SessionObserver,
   // After Run(): the error file of the first worker of the last round on this node that left one.
   const std::string& first_error_file() const { return first_error_file_; }
 
+  // After Run(): of the newest round that was spawned; round 0: none was.
+  const StartRound& last_place() const { return place_; }
+
   // `notice`: what announced it, where that was no signal to `muster run` ("/run/preempted").
   void RequestStop(int signal, std::string notice = "");
   void ForwardSignal(int signal);
@@ -67,6 +73,8 @@ class AgentLoop : public rendezvous::SessionObserver,
   void OnGuardianLost(std::string why) override;
   void OnShardReported(ShardReport report) override;
   void OnCommitPublished(CommitDone done) override;
+  void OnWorkerAnswered(const World& world, LocalRank local_rank) override;
+  void OnWorkerLeft(const World& world, LocalRank local_rank) override;
   void OnStepReported(const World& world, LocalRank local_rank,
                       worker_channel::StepDone done) override;
   void OnCheckpointAnnounced(const World& world, int64_t step) override;
@@ -86,6 +94,9 @@ class AgentLoop : public rendezvous::SessionObserver,
   void Perform(const SendToRendezvous& send);
   void Perform(const SpawnGroup& spawn);
   void Perform(const StopGroup& stop);
+  void Perform(const PingWorkers& ping);
+  void Perform(const LookAtHungWorker& look);
+  void Perform(const KillWorker& kill);
   void Perform(const AbortCollectives& abort);
   void Perform(const RenewDeadline& renew);
   void Perform(const AnswerCommit& answer);
@@ -96,10 +107,13 @@ class AgentLoop : public rendezvous::SessionObserver,
   void Perform(const End& end);
 
   // What a person needs to know about a worker that didn't end well: known at once, and looked up.
-  WorkerFailure FailureOf(LocalRank local_rank, int64_t pid, WorkerExit exit) const;
+  WorkerFailure FailureOf(LocalRank local_rank, int64_t pid, WorkerExit exit);
   WorkerFailure FailureToStart(LocalRank local_rank, int error);
   bool RefuseWithoutPipes(const std::vector<WorkerPipes>& pipes);
   void LookUpWhy(RoundId round, const WorkerFailure& failure);
+  void TakeHungLook(uint64_t number, const HungLook& look);
+  void KeepStacks(uint64_t number, const std::string& stacks);
+  void LookUpCore(uint64_t number, const WorkerFailure& failure);
   // The same of a worker that didn't start.
   void LookUpFlaw(WorkerEnded ended, int error);
   std::string program() const { return settings_.argv.empty() ? "" : settings_.argv[0]; }
@@ -130,8 +144,12 @@ class AgentLoop : public rendezvous::SessionObserver,
   uint64_t connection_ = 0;
   // Where other nodes reach this one, as told last.
   std::string address_;
-  // The newest round that was spawned.
+  // The newest round that was spawned, and when, in seconds since 1970.
   StartRound place_;
+  int64_t spawned_at_s_ = 0;
+  MemoryWatch memory_;
+  // Of the round's workers that run.
+  std::map<LocalRank, int64_t> pids_;
   std::string first_error_file_;
   std::optional<Verdict> verdict_;
   // Ends of workers whose last words are looked up, and what must be told after them.
@@ -140,6 +158,8 @@ class AgentLoop : public rendezvous::SessionObserver,
   // Rounds whose output is still being shown.
   int unfinished_rounds_ = 0;
   FileThread files_;
+  // Looks at hung workers, on a thread of its own as that may block; made when the first hangs.
+  std::optional<FileThread> looks_;
 };
 
 }  // namespace muster::agent

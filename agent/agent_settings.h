@@ -38,6 +38,8 @@ struct AgentSettings {
   std::vector<std::string> environment;
   // --role: ROLE_NAME, and the name in the output's prefix.
   std::string role = "default";
+  // Sent to a hung worker that catches it, so that it shows its stacks; 0: none.
+  int stack_signal = 0;
   // How the job is called in the failure summary: the program's name.
   std::string program;
 

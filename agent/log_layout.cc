@@ -101,6 +101,11 @@ std::string LogLayout::StderrFile(int attempt, LocalRank local_rank) const {
   return OfWorker(kept_folder_, attempt, local_rank) + "/stderr.log";
 }
 
+std::string LogLayout::StacksFile(int attempt, LocalRank local_rank) const {
+  if (kept_folder_.empty()) return "";
+  return OfWorker(kept_folder_, attempt, local_rank) + "/stacks.txt";
+}
+
 std::string LogLayout::ErrorFile(int attempt, LocalRank local_rank) const {
   const std::string& base = kept_folder_.empty() ? private_folder_ : kept_folder_;
   if (base.empty()) return "";

@@ -2,7 +2,8 @@
 // files, and the paths within. Made by Agent at the start, before anything else is; not
 // thread-safe.
 //
-//   <log-dir>/<run id>_<random>/attempt_<n>/<local rank>/{stdout.log,stderr.log,error.json}
+//   <log-dir>/<run id>_<random>/attempt_<n>/<local
+//   rank>/{stdout.log,stderr.log,error.json,stacks.txt}
 #ifndef MUSTER_AGENT_LOG_LAYOUT_H_
 #define MUSTER_AGENT_LOG_LAYOUT_H_
 
@@ -42,6 +43,7 @@ class LogLayout {
   // Empty where there is no such file.
   std::string StdoutFile(int attempt, LocalRank local_rank) const;
   std::string StderrFile(int attempt, LocalRank local_rank) const;
+  std::string StacksFile(int attempt, LocalRank local_rank) const;
   std::string ErrorFile(int attempt, LocalRank local_rank) const;
 
  private:

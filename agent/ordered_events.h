@@ -27,6 +27,14 @@ class OrderedEvents {
     return last_number_;
   }
 
+  // Changes the event while it waits; nothing is complete by that.
+  template <class ChangeEvent>
+  void Change(uint64_t number, ChangeEvent change) {
+    for (Held& held : held_) {
+      if (held.number == number) change(held.event);
+    }
+  }
+
   // One fact has come: `fill` puts it into the event. Nothing happens if the event is gone.
   template <class Fill>
   void Complete(uint64_t number, Fill fill) {

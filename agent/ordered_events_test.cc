@@ -51,6 +51,17 @@ TEST(OrderedEvents, KeepsTheOrderThoughALaterOneIsCompleteFirst) {
   EXPECT_EQ(Taken(&events, 1), 100);
 }
 
+TEST(OrderedEvents, ChangesWhatWaitsWithoutCompletingIt) {
+  OrderedEvents events;
+  uint64_t number = events.Add(EndOf(0), 1, At(500));
+  events.Change(number,
+                [](AgentEvent& event) { std::get<WorkerEnded>(event).local_rank = LocalRank(7); });
+  events.Change(number + 1, [](AgentEvent&) { FAIL() << "there is no such event"; });
+  EXPECT_EQ(Taken(&events, 1), -1);
+  events.Complete(number, [](AgentEvent&) {});
+  EXPECT_EQ(Taken(&events, 1), 7);
+}
+
 TEST(OrderedEvents, WaitsNoLongerThanTheDeadline) {
   OrderedEvents events;
   uint64_t first = events.Add(EndOf(0), 1, At(500));

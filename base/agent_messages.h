@@ -112,6 +112,8 @@ struct CommitDone {
 struct Leave {
   // For people: "stopped by SIGINT".
   std::string reason;
+  // Not in order: the agent can't go on, and another one may come in its place.
+  bool is_lost = false;
   friend bool operator==(const Leave&, const Leave&) = default;
 };
 

@@ -38,6 +38,10 @@ inline constexpr char kRestartsCharged[] = "MUSTER_RESTARTS_CHARGED";
 inline constexpr char kResumeStep[] = "MUSTER_RESUME_STEP";
 inline constexpr char kResumeDir[] = "MUSTER_RESUME_DIR";
 
+// Number of the signal on which the SDK shows the main thread's stack on stderr, unless the program
+// has a function for it; absent: none. Set with --hang-timeout.
+inline constexpr char kStackSignal[] = "MUSTER_STACK_SIGNAL";
+
 // Width of the terminal on which this worker's stdout is shown; absent when it isn't shown on one.
 // A worker writes into a pipe and can't see the terminal: this tells it that a progress bar makes
 // sense.
@@ -45,6 +49,7 @@ inline constexpr char kConsoleColumns[] = "MUSTER_CONSOLE_COLUMNS";
 
 // Read by `muster run`.
 inline constexpr char kPythonExec[] = "PYTHON_EXEC";
+inline constexpr char kTopologyKey[] = "MUSTER_TOPOLOGY_KEY";
 inline constexpr char kShutdownTimeout[] = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT";
 
 }  // namespace muster::env

@@ -2,6 +2,7 @@
 
 #include "absl/status/status.h"
 #include "base/version.h"
+#include "launcher/program_text.h"
 #include "launcher/text.h"
 
 namespace muster::launcher {
@@ -137,6 +138,7 @@ absl::Status PlanElastic(const RunOptions& options, LaunchPlan& plan) {
     plan.hosting = *options.is_host ? Hosting::kAlways : Hosting::kNever;
   }
   plan.joins_if_port_is_taken = true;
+  plan.node_rank = options.node_rank;
   plan.address = options.local_addr;
   if (plan.endpoint.port != 0) return absl::OkStatus();
   if (options.max_nodes > 1) {
@@ -158,6 +160,12 @@ absl::StatusOr<LaunchPlan> MakeLaunchPlan(const RunOptions& options, const Machi
   plan.terms.min_nodes = options.min_nodes;
   plan.terms.max_nodes = options.max_nodes;
   plan.terms.max_restarts = options.max_restarts;
+  plan.terms.max_restarts_per_hour = options.max_restarts_per_hour;
+  plan.terms.min_uptime = options.min_uptime;
+  plan.terms.max_early_failures = options.max_early_failures;
+  plan.terms.max_stuck_restarts = options.max_stuck_restarts;
+  plan.terms.max_node_failures = options.max_node_failures;
+  if (!options.allow_other_programs) plan.terms.program = ProgramText(options);
   plan.terms.scale_up = options.scale_up;
   plan.terms.join_timeout = options.join_timeout;
   plan.terms.last_call_timeout = options.last_call_timeout;

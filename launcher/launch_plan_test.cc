@@ -105,9 +105,32 @@ TEST(LaunchPlan, ElasticLayoutIsHostedByAddress) {
     EXPECT_TRUE(plan.joins_if_port_is_taken);
     EXPECT_EQ(plan.listen_host, "h");
     EXPECT_EQ(plan.address, "");
-    EXPECT_EQ(plan.node_rank, std::nullopt);
   }
   EXPECT_EQ(Plan({"--rdzv-backend=c10d", "--nnodes=2"}).endpoint, (Endpoint{"localhost", 29400}));
+}
+
+TEST(LaunchPlan, ANodeRankIsHonouredInTheElasticLayoutToo) {
+  EXPECT_EQ(Plan({"--nnodes=1:4", "--rdzv-endpoint=h"}).node_rank, std::nullopt);
+  // It says nothing about who hosts, and may be that of a spare.
+  LaunchPlan plan = Plan({"--nnodes=1:4", "--rdzv-endpoint=h", "--node-rank=9"});
+  EXPECT_EQ(plan.node_rank, 9);
+  EXPECT_EQ(plan.hosting, Hosting::kByAddress);
+  EXPECT_FALSE(plan.terms.is_static);
+}
+
+TEST(LaunchPlan, TheTermsHoldWhatNodesMustAgreeOn) {
+  const JobTerms terms =
+      Plan({"--max-restarts=7", "--max-restarts-per-hour=2", "--min-uptime=1.5",
+            "--max-early-failures=4", "--max-stuck-restarts=5", "--max-node-failures=6"})
+          .terms;
+  EXPECT_EQ(terms.max_restarts, 7);
+  EXPECT_EQ(terms.max_restarts_per_hour, 2);
+  EXPECT_EQ(terms.min_uptime, std::chrono::milliseconds(1500));
+  EXPECT_EQ(terms.max_early_failures, 4);
+  EXPECT_EQ(terms.max_stuck_restarts, 5);
+  EXPECT_EQ(terms.max_node_failures, 6);
+  EXPECT_EQ(terms.program, "train.py");
+  EXPECT_EQ(Plan({"--allow-other-programs"}).terms.program, "");
 }
 
 TEST(LaunchPlan, IsHostDecidesWhateverTheAddressesSay) {

@@ -114,6 +114,12 @@ int CountVisibleGpus(const char* visible_devices, int present) {
   return count;
 }
 
+int CountGpus() {
+  // The driver's own device: without it no folder has to be read.
+  if (access("/dev/nvidiactl", F_OK) != 0) return 0;
+  return CountVisibleGpus(std::getenv("CUDA_VISIBLE_DEVICES"), CountGpuDevices());
+}
+
 std::string HostName() {
   std::array<char, HOST_NAME_MAX + 1> name{};
   if (gethostname(name.data(), name.size() - 1) != 0) return "localhost";
@@ -126,7 +132,7 @@ MachineFacts LookUpMachine(bool counts_wanted) {
   if (const char* python = std::getenv(env::kPythonExec)) facts.python_exec = python;
   if (!counts_wanted) return facts;
   facts.cpu_count = std::min(CpusByAffinity(), CpusByCgroup().value_or(INT_MAX));
-  facts.gpu_count = CountVisibleGpus(std::getenv("CUDA_VISIBLE_DEVICES"), CountGpuDevices());
+  facts.gpu_count = CountGpus();
   return facts;
 }
 

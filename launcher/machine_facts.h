@@ -22,6 +22,9 @@ std::optional<int> CpuLimitFromCgroup(std::string_view cpu_max);
 // the first one that CUDA would not take (it ignores the rest, too).
 int CountVisibleGpus(const char* visible_devices, int present);
 
+// GPUs of this machine that workers will see. Cheap where there is none.
+int CountGpus();
+
 // This host's name, as other nodes are shown it.
 std::string HostName();
 

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <vector>
 
+#include "absl/synchronization/mutex.h"
 #include "base/version.h"
 #include "launcher/drain_command.h"
 #include "launcher/exit_codes.h"
@@ -94,6 +95,9 @@ int Main(const std::vector<std::string>& argv) {
 
 int main(int argc, char** argv) {
   std::set_terminate(&muster::launcher::EndForWantOfResources);
+  // The system's Abseil looks for deadlocks at every lock that gRPC takes, under one lock of its
+  // own.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   int code = muster::launcher::Main(std::vector<std::string>(argv, argv + argc));
   // Not exit(): all of ours is written and closed by now, and gRPC's threads may still run.
   std::fflush(nullptr);

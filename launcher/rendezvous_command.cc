@@ -4,6 +4,7 @@
 
 #include "absl/status/statusor.h"
 #include "agent/core/signal_name.h"
+#include "agent/guardian/descriptor_limit.h"
 #include "base/version.h"
 #include "launcher/addresses.h"
 #include "launcher/command_line.h"
@@ -98,6 +99,8 @@ absl::Status CheckExposure(const Settings& settings) {
 }
 
 int Serve(const Settings& settings) {
+  // Each node holds one connection: a shell's 1024 must not decide how many a job may have.
+  agent::guardian::RaiseDescriptorLimit();
   SetUpLog(LogVolume::kEvents);
   StopSignals signals;
   std::promise<int> stopped;

@@ -6,7 +6,9 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -27,8 +29,10 @@
 #include "launcher/log_setup.h"
 #include "launcher/machine_facts.h"
 #include "launcher/meeting_place.h"
+#include "launcher/node_facts.h"
 #include "launcher/preemption_watch.h"
 #include "launcher/program_check.h"
+#include "launcher/result_file.h"
 #include "launcher/run_options.h"
 #include "launcher/say.h"
 #include "launcher/stop_signals.h"
@@ -45,8 +49,11 @@ using rendezvous::RendezvousServer;
 // Who has to be told of a signal, which changes as the process gets on.
 class StopTarget {
  public:
+  // Told when a signal ends this process before an agent was there to do it.
+  using EndedByUser = std::function<void(int exit_code, const std::string& reason)>;
   // `preemption_signal`: announces a preemption; 0: none does.
-  explicit StopTarget(int preemption_signal) : preemption_signal_(preemption_signal) {}
+  StopTarget(int preemption_signal, EndedByUser on_early_end)
+      : preemption_signal_(preemption_signal), on_early_end_(std::move(on_early_end)) {}
 
   void SetParts(Agent* agent, RendezvousServer* server) MUSTER_EXCLUDES(mutex_) {
     base::MutexLock lock(mutex_);
@@ -64,7 +71,9 @@ class StopTarget {
     base::MutexLock lock(mutex_);
     if (agent_is_done_) return;
     if (agent_ == nullptr) {
-      Say(Cat("stopped by ", notice, " before the job had begun"));
+      const std::string reason = Cat("stopped by ", notice, " before the job had begun");
+      Say(reason);
+      on_early_end_(128 + SIGTERM, reason);
       _exit(128 + SIGTERM);
     }
     agent_->RequestStop(SIGTERM, notice);
@@ -84,6 +93,7 @@ class StopTarget {
     if (agent_ == nullptr) {
       // Nothing was started that the guardian wouldn't end: whatever call blocks, it is over.
       Say(Cat(reason, " before the job had begun"));
+      on_early_end_(128 + number, Cat(reason, " before the job had begun"));
       _exit(128 + number);
     }
     agent_->RequestStop(number);
@@ -97,6 +107,7 @@ class StopTarget {
 
  private:
   const int preemption_signal_;
+  const EndedByUser on_early_end_;
   base::Mutex mutex_;
   Agent* agent_ MUSTER_GUARDED_BY(mutex_) = nullptr;
   RendezvousServer* server_ MUSTER_GUARDED_BY(mutex_) = nullptr;
@@ -119,6 +130,11 @@ std::optional<Problem> CheckLogs(const RunOptions& options) {
   return wrong.has_value() ? std::optional(Problem{kExitUsage, *wrong}) : std::nullopt;
 }
 
+std::optional<Problem> CheckResult(const RunOptions& options) {
+  std::optional<std::string> wrong = CheckResultFile(options.result_file);
+  return wrong.has_value() ? std::optional(Problem{kExitUsage, *wrong}) : std::nullopt;
+}
+
 // How a user calls what runs: the script or module, not Python.
 std::string ProgramName(const RunOptions& options) {
   return options.is_module ? options.program.front()
@@ -138,12 +154,17 @@ AgentSettings Settings(const RunOptions& options, const LaunchPlan& plan,
   settings.core.attach.worker_count = plan.worker_count;
   settings.core.attach.node_rank = plan.node_rank;
   settings.core.attach.terms = plan.terms;
+  // With one node there is nothing to compare it with.
+  if (plan.terms.max_nodes > 1) settings.core.attach.facts = LookUpNodeFacts();
+  settings.core.attach.facts.topology = options.topology_key;
   settings.core.endpoint = place.name;
   settings.core.shutdown_timeout = options.shutdown_timeout;
   settings.core.lost_peer_grace = options.lost_peer_grace;
   settings.core.join_timeout = options.join_timeout;
   settings.core.reconnect_timeout = options.reconnect_timeout;
   settings.core.lost_contact = options.lost_contact;
+  settings.core.hang_timeout = options.hang_timeout;
+  settings.stack_signal = options.stack_signal;
   settings.argv = plan.argv;
   settings.environment = Environment();
   settings.role = options.role;
@@ -207,22 +228,53 @@ std::optional<Problem> Prepare(const RunOptions& options, LaunchPlan& plan) {
                     .is_python = !options.no_python,
                     .is_script = !options.no_python && !options.is_module,
                     .search_path = std::getenv("PATH")});
-  return problem.has_value() ? problem : CheckLogs(options);
+  if (!problem.has_value()) problem = CheckLogs(options);
+  return problem.has_value() ? problem : CheckResult(options);
 }
 
-int RunJob(const RunOptions& options, const LaunchPlan& plan) {
+// An end that no agent told of.
+EndedJob EndedEarly(const LaunchPlan& plan, int exit_code, std::string reason) {
+  EndedJob ended;
+  ended.run_id = plan.terms.run_id;
+  ended.node_name = HostName();
+  ended.verdict.exit_code = exit_code;
+  ended.verdict.reason = std::move(reason);
+  ended.ended_at_s = time(nullptr);
+  return ended;
+}
+
+EndedJob EndedWith(const AgentSettings& settings, const Verdict& verdict, const StartRound& place) {
+  EndedJob ended;
+  ended.run_id = settings.core.attach.terms.run_id;
+  ended.node_name = settings.core.attach.node_name;
+  ended.verdict = verdict;
+  ended.world = place.world;
+  ended.attempt = place.attempt;
+  ended.world_size = place.world_size;
+  ended.node_count = place.group_world_size;
+  ended.ended_at_s = time(nullptr);
+  return ended;
+}
+
+int RunJob(const RunOptions& options, const LaunchPlan& plan, ResultFile& result) {
   // First of all: forking beside gRPC's threads is unsafe, and what workers inherit is fixed here.
   agent::GuardianLink guardian = agent::StartGuardian();
   if (guardian.pid < 0) {
-    Say(Cat("the guardian process can't be started: ", std::strerror(guardian.error)));
+    std::string problem =
+        Cat("the guardian process can't be started: ", std::strerror(guardian.error));
+    Say(problem);
+    result.Write(EndedEarly(plan, kExitOsError, problem));
     return kExitOsError;
   }
   // Its start has raised the limit.
   if (std::optional<std::string> shortage = TooFewDescriptors(options, plan, LookUpDescriptors())) {
     Say(*shortage);
+    result.Write(EndedEarly(plan, kExitOsError, *shortage));
     return kExitOsError;
   }
-  StopTarget target(options.preemption_signal);
+  StopTarget target(options.preemption_signal, [&](int exit_code, const std::string& reason) {
+    result.Write(EndedEarly(plan, exit_code, reason));
+  });
   StopSignals signals;
   signals.Watch([&target](int number) { target.OnSignal(number); });
   std::unique_ptr<PreemptionWatch> watch;
@@ -246,14 +298,17 @@ int RunJob(const RunOptions& options, const LaunchPlan& plan) {
   std::variant<MeetingPlace, MeetingFailure> found = FindMeetingPlace(plan, meeting);
   if (auto* failure = std::get_if<MeetingFailure>(&found)) {
     Say(failure->text);
+    result.Write(EndedEarly(plan, failure->exit_code, failure->text));
     return failure->exit_code;
   }
   auto& place = std::get<MeetingPlace>(found);
-  std::unique_ptr<Agent> agent =
-      MakeAgent(Settings(options, plan, place), place.connect_to, guardian);
+  const AgentSettings settings = Settings(options, plan, place);
+  std::unique_ptr<Agent> agent = MakeAgent(settings, place.connect_to, guardian);
   target.SetParts(agent.get(), place.server.get());
   Verdict verdict = agent->Run();
   target.AgentIsDone();
+  // At once: the rest may take as long as the other nodes do.
+  result.Write(EndedWith(settings, verdict, agent->last_place()));
   if (place.server != nullptr) {
     // Other nodes may go on without this one, and each has to hear the verdict.
     constexpr auto kUnremarked = std::chrono::seconds(1);
@@ -281,12 +336,17 @@ int RunCommand(std::span<const std::string> words) {
   if (options->wants_version) return Print(Cat("muster ", kVersion, "\n")) ? 0 : 1;
   SetUpLog(LogVolume::kWarnings);
   LaunchPlan plan;
+  ResultFile result(options->result_file);
   if (std::optional<Problem> problem = Prepare(*options, plan)) {
     Say(problem->text);
+    // Whoever mistypes a flag looks at the screen.
+    if (problem->exit_code != kExitUsage) {
+      result.Write(EndedEarly(plan, problem->exit_code, problem->text));
+    }
     return problem->exit_code;
   }
   for (const std::string& warning : plan.warnings) Say(warning);
-  return RunJob(*options, plan);
+  return RunJob(*options, plan, result);
 }
 
 }  // namespace muster::launcher

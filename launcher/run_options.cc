@@ -8,71 +8,20 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "agent/core/signal_name.h"
 #include "base/env.h"
 #include "launcher/flag_value.h"
 #include "launcher/nearest_name.h"
+#include "launcher/run_flags.h"
 #include "launcher/text.h"
 
 namespace muster::launcher {
 namespace {
 
-constexpr char kNodes[] = "Nodes and workers";
-constexpr char kMeet[] = "Where the nodes meet";
-constexpr char kProgram[] = "Program";
-constexpr char kFaults[] = "Faults";
-constexpr char kOutput[] = "Output";
-constexpr char kOther[] = "Other";
-
-constexpr FlagSpec kFlags[] = {
-    {"standalone", "", kNodes, "One node; nothing to set up, and no other job is in the way"},
-    {"nnodes", "N|MIN:MAX", kNodes, "Nodes of the job (default 1:1)"},
-    {"nproc-per-node", "N|cpu|gpu|auto", kNodes, "Workers on this node (default 1)"},
-    {"node-rank", "N", kNodes, "This node's place, 0 hosts the rendezvous (static layout)"},
-    {"role", "NAME", kNodes, "ROLE_NAME of the workers and the prefix of their output"},
-    {"master-addr", "HOST", kMeet, "Address of node rank 0 (static layout; default 127.0.0.1)"},
-    {"master-port", "PORT", kMeet, "Port of the rendezvous (static layout; default 29500)"},
-    {"rdzv-backend", "static|c10d", kMeet, "static: ranks by hand; c10d: elastic"},
-    {"rdzv-endpoint", "HOST[:PORT]", kMeet,
-     "Where the elastic rendezvous is; the node with that address hosts it (default port 29400)"},
-    {"rdzv-id", "ID", kMeet, "Run id: tells jobs apart at one rendezvous (default none)"},
-    {"rdzv-conf", "K=V,...", kMeet,
-     "join_timeout=600, last_call_timeout=30, lease=3 (seconds), is_host=1|0"},
-    {"local-addr", "HOST", kMeet, "Address at which other nodes reach this one"},
-    {"module", "", kProgram, "The program is a Python module: python3 -u -m MODULE", 'm'},
-    {"no-python", "", kProgram, "The program is run directly, not by Python"},
-    {"start-method", "NAME", kProgram, "Accepted for torchrun's sake; without effect"},
-    {"max-restarts", "N", kFaults,
-     "Worker failures after which all workers start again (default 0)"},
-    {"shutdown-timeout", "SECONDS", kFaults,
-     "From SIGTERM to SIGKILL, a last checkpoint included (default 30)"},
-    {"preemption-file", "PATH", kFaults,
-     "When this file appears, as if SIGTERM had come: save, leave, end with 75"},
-    {"preemption-signal", "USR1|USR2", kFaults,
-     "This signal announces a preemption, as SIGTERM does; workers don't get it"},
-    {"scale-up", "auto|immediate|checkpoint", kFaults,
-     "When a new node is taken in (default auto: at a checkpoint if the job makes any)"},
-    {"lost-peer-grace", "SECONDS", kFaults,
-     "From SIGTERM to SIGKILL after another node was lost (default 0: SIGKILL at once)"},
-    {"reconnect-timeout", "SECONDS", kFaults,
-     "How long to try to reach a lost rendezvous (default 60)"},
-    {"lost-contact", "auto|go-on|stop", kFaults,
-     "Workers without contact to the rendezvous: until the lease ends, and beyond it while nobody "
-     "listens there or if all use the SDK (auto, default); until the reconnect timeout whatever "
-     "happens, even beside a newer world (go-on); until the lease ends (stop)"},
-    {"monitor-interval", "SECONDS", kFaults, "Accepted for torchrun's sake; nothing is polled"},
-    {"log-dir", "DIR", kOutput,
-     "Folder for the files of --redirects and --tee and for error files; kept"},
-    {"redirects", "0..3|RANK:V,...", kOutput,
-     "To files, not the console: 1 stdout, 2 stderr, 3 both", 'r'},
-    {"tee", "0..3|RANK:V,...", kOutput, "To files and the console; values as for --redirects", 't'},
-    {"prefix", "auto|always|never", kOutput, "Name the worker before each line of its output"},
-    {"help", "", kOther, "Print this page", 'h'},
-    {"version", "", kOther, "Print the version"},
-};
-
 constexpr WholeRange kAtLeast0{0, 1'000'000, "a whole number, 0 or more"};
 // More workers than this on one node is a slip of the finger.
 constexpr int64_t kMaxWorkers = 4096;
+constexpr int kMaxSignal = 64;
 
 // The text of one flag, and what to call it in a message: the flag or its variable.
 struct Given {
@@ -90,13 +39,13 @@ std::string VariableName(std::string_view flag) {
 
 GivenByName Collect(const CommandLine& line, const GetEnv& get_env) {
   GivenByName given;
-  for (const FlagSpec& flag : kFlags) {
+  for (const FlagSpec& flag : kRunFlags) {
     std::string name(flag.name);
     if (auto it = line.values.find(name); it != line.values.end()) {
       given[name] = {"--" + name, it->second};
       continue;
     }
-    if (flag.group == kOther) continue;
+    if (flag.group == kOtherFlags) continue;
     std::string variable = VariableName(name);
     const char* value = get_env(variable.c_str());
     // An empty variable is a script's way of not setting it.
@@ -329,6 +278,30 @@ absl::Status SetStartMethod(const Given& given, RunOptions&) {
   return BadValue(given.who, given.text, "spawn, fork or forkserver");
 }
 
+absl::Status SetHangTimeout(const Given& given, RunOptions& options) {
+  absl::StatusOr<Duration> seconds = Seconds(given.who, given.text);
+  if (!seconds.ok()) return seconds.status();
+  // Below this, a worker on a busy machine can't answer in time.
+  if (*seconds > Duration(0) && *seconds < std::chrono::seconds(1)) {
+    return BadValue(given.who, given.text, "0 (off), or at least 1 second");
+  }
+  options.hang_timeout = *seconds;
+  return absl::OkStatus();
+}
+
+absl::Status SetStackSignal(const Given& given, RunOptions& options) {
+  options.stack_signal = 0;
+  if (given.text == "none") return absl::OkStatus();
+  std::string wanted = given.text.starts_with("SIG") ? given.text : "SIG" + given.text;
+  for (int signal = 1; signal <= kMaxSignal; ++signal) {
+    // These end or stop a process whatever it does.
+    if (signal == SIGKILL || signal == SIGSTOP) continue;
+    if (agent::SignalName(signal) == wanted) options.stack_signal = signal;
+  }
+  if (options.stack_signal != 0) return absl::OkStatus();
+  return BadValue(given.who, given.text, "the name of a signal that can be caught, or none");
+}
+
 using Setter = absl::Status (*)(const Given&, RunOptions&);
 
 template <Duration RunOptions::*kField>
@@ -357,8 +330,17 @@ absl::Status SetSelection(const Given& given, RunOptions& options) {
   return SetStreams(given, options.*kField);
 }
 
-absl::Status SetMaxRestarts(const Given& given, RunOptions& options) {
-  return Assign(WholeNumber(given.who, given.text, kAtLeast0), options.max_restarts);
+template <int RunOptions::*kField>
+absl::Status SetCount(const Given& given, RunOptions& options) {
+  return Assign(WholeNumber(given.who, given.text, kAtLeast0), options.*kField);
+}
+
+absl::Status SetTopologyKey(const Given& given, RunOptions& options) {
+  // As long as a message carries.
+  if (given.text.size() > 256) {
+    return BadValue(given.who, given.text, "a name of at most 256 bytes");
+  }
+  return SetWord(given, options.topology_key);
 }
 
 constexpr std::pair<std::string_view, Setter> kSetters[] = {
@@ -366,6 +348,7 @@ constexpr std::pair<std::string_view, Setter> kSetters[] = {
     {"nnodes", SetNodes},
     {"nproc-per-node", SetWorkers},
     {"node-rank", SetNodeRank},
+    {"topology-key", SetTopologyKey},
     {"role", SetName<&RunOptions::role>},
     {"master-addr", SetMasterAddr},
     {"master-port", SetMasterPort},
@@ -376,8 +359,14 @@ constexpr std::pair<std::string_view, Setter> kSetters[] = {
     {"local-addr", SetName<&RunOptions::local_addr>},
     {"module", SetTruth<&RunOptions::is_module>},
     {"no-python", SetTruth<&RunOptions::no_python>},
+    {"allow-other-programs", SetTruth<&RunOptions::allow_other_programs>},
     {"start-method", SetStartMethod},
-    {"max-restarts", SetMaxRestarts},
+    {"max-restarts", SetCount<&RunOptions::max_restarts>},
+    {"max-restarts-per-hour", SetCount<&RunOptions::max_restarts_per_hour>},
+    {"min-uptime", SetSeconds<&RunOptions::min_uptime>},
+    {"max-early-failures", SetCount<&RunOptions::max_early_failures>},
+    {"max-stuck-restarts", SetCount<&RunOptions::max_stuck_restarts>},
+    {"max-node-failures", SetCount<&RunOptions::max_node_failures>},
     {"shutdown-timeout", SetSeconds<&RunOptions::shutdown_timeout>},
     {"preemption-file", SetText<&RunOptions::preemption_file>},
     {"preemption-signal", SetPreemptionSignal},
@@ -385,8 +374,11 @@ constexpr std::pair<std::string_view, Setter> kSetters[] = {
     {"lost-peer-grace", SetSeconds<&RunOptions::lost_peer_grace>},
     {"reconnect-timeout", SetSeconds<&RunOptions::reconnect_timeout>},
     {"lost-contact", SetLostContact},
+    {"hang-timeout", SetHangTimeout},
+    {"stack-signal", SetStackSignal},
     {"monitor-interval", SetIdle},
     {"log-dir", SetText<&RunOptions::log_dir>},
+    {"result-file", SetText<&RunOptions::result_file>},
     {"redirects", SetSelection<&RunOptions::redirects>},
     {"tee", SetSelection<&RunOptions::tee>},
     {"prefix", SetPrefix},
@@ -411,7 +403,7 @@ absl::Status CheckTogether(const RunOptions& options) {
 
 absl::StatusOr<RunOptions> ParseRunOptions(std::span<const std::string> words,
                                            const GetEnv& get_env) {
-  absl::StatusOr<CommandLine> line = ParseCommandLine(kFlags, words);
+  absl::StatusOr<CommandLine> line = ParseCommandLine(kRunFlags, words);
   if (!line.ok()) return line.status();
   RunOptions options;
   options.wants_help = line->values.contains("help");
@@ -422,6 +414,10 @@ absl::StatusOr<RunOptions> ParseRunOptions(std::span<const std::string> words,
   const char* timeout = get_env(env::kShutdownTimeout);
   if (timeout != nullptr && *timeout != '\0' && !given.contains("shutdown-timeout")) {
     given["shutdown-timeout"] = {env::kShutdownTimeout, timeout};
+  }
+  const char* topology = get_env(env::kTopologyKey);
+  if (topology != nullptr && *topology != '\0' && !given.contains("topology-key")) {
+    given["topology-key"] = {env::kTopologyKey, topology};
   }
   for (const auto& [name, set] : kSetters) {
     auto it = given.find(name);
@@ -438,7 +434,7 @@ std::string RunHelp() {
       "Starts a group of workers on one or several nodes, watches them, and starts them again\n"
       "when one fails. Every option may also be set as PET_<NAME>, as with torchrun.\n\n"
       "Usage: muster run [options] [--] PROGRAM [arguments of the program]\n",
-      kFlags);
+      kRunFlags);
 }
 
 }  // namespace muster::launcher

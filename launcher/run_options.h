@@ -68,11 +68,22 @@ struct RunOptions {
   Duration reconnect_timeout = std::chrono::seconds(60);
   agent::LostContact lost_contact = agent::LostContact::kAuto;
   int max_restarts = 0;
+  int max_restarts_per_hour = 0;
+  Duration min_uptime = std::chrono::seconds(1);
+  // More than the usual --max-restarts, so that a job that dies at once ends as under torchrun, and
+  // few enough that one with a large budget doesn't burn it.
+  int max_early_failures = 10;
+  int max_stuck_restarts = 3;
+  int max_node_failures = 0;
+  std::string topology_key;
+  bool allow_other_programs = false;
   std::string local_addr;
   std::string role = "default";
   bool is_module = false;
   bool no_python = false;
   std::string log_dir;
+  // Where the verdict goes in a form for machines; empty: nowhere.
+  std::string result_file;
   StreamSelection redirects;
   StreamSelection tee;
   Duration shutdown_timeout = std::chrono::seconds(30);
@@ -81,6 +92,10 @@ struct RunOptions {
   int preemption_signal = 0;
   ScaleUp scale_up = ScaleUp::kAuto;
   Duration lost_peer_grace{0};
+  // How long an SDK worker may make no step; 0: for ever.
+  Duration hang_timeout{0};
+  // Sent to a hung worker that catches it; 0: none.
+  int stack_signal = 10;
   PrefixChoice prefix = PrefixChoice::kAuto;
   // The program or module, then its arguments, byte for byte.
   std::vector<std::string> program;

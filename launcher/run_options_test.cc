@@ -1,5 +1,7 @@
 #include "launcher/run_options.h"
 
+#include <csignal>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -74,6 +76,9 @@ TEST(RunOptions, TakesEveryFlag) {
                               "3",
                               "--shutdown-timeout=1.5",
                               "--lost-peer-grace=2",
+                              "--hang-timeout=300",
+                              "--stack-signal=USR2",
+                              "--result-file=r.json",
                               "--reconnect-timeout=7",
                               "--lost-contact=go-on",
                               "--monitor-interval=0.1",
@@ -104,10 +109,42 @@ TEST(RunOptions, TakesEveryFlag) {
   EXPECT_EQ(options.tee.Of(7), 3);
   EXPECT_EQ(options.shutdown_timeout, milliseconds(1500));
   EXPECT_EQ(options.lost_peer_grace, seconds(2));
+  EXPECT_EQ(options.hang_timeout, seconds(300));
+  EXPECT_EQ(options.stack_signal, SIGUSR2);
+  EXPECT_EQ(options.result_file, "r.json");
   EXPECT_EQ(options.reconnect_timeout, seconds(7));
   EXPECT_EQ(options.lost_contact, agent::LostContact::kGoOn);
   EXPECT_EQ(options.max_restarts, 3);
   EXPECT_EQ(options.prefix, PrefixChoice::kNever);
+}
+
+TEST(RunOptions, TakesTheRulesOfRestartsAndNodes) {
+  RunOptions options = Parse({"p"});
+  EXPECT_EQ(options.max_restarts_per_hour, 0);
+  EXPECT_EQ(options.min_uptime, seconds(1));
+  EXPECT_EQ(options.max_early_failures, 10);
+  EXPECT_EQ(options.max_stuck_restarts, 3);
+  EXPECT_EQ(options.max_node_failures, 0);
+  EXPECT_EQ(options.topology_key, "");
+  EXPECT_FALSE(options.allow_other_programs);
+  options = Parse({"--max-restarts-per-hour=4", "--min-uptime=0.5", "--max-early-failures=0",
+                   "--max-stuck-restarts=1", "--max-node-failures=2", "--topology-key=rack2-n7",
+                   "--allow-other-programs", "p"});
+  EXPECT_EQ(options.max_restarts_per_hour, 4);
+  EXPECT_EQ(options.min_uptime, milliseconds(500));
+  EXPECT_EQ(options.max_early_failures, 0);
+  EXPECT_EQ(options.max_stuck_restarts, 1);
+  EXPECT_EQ(options.max_node_failures, 2);
+  EXPECT_EQ(options.topology_key, "rack2-n7");
+  EXPECT_TRUE(options.allow_other_programs);
+}
+
+TEST(RunOptions, TheTopologyKeyMayComeFromTheNodesEnvironment) {
+  const Variables variables = {{"MUSTER_TOPOLOGY_KEY", "rack1"}};
+  EXPECT_EQ(Parse({"p"}, variables).topology_key, "rack1");
+  EXPECT_EQ(Parse({"--topology-key=rack2", "p"}, variables).topology_key, "rack2");
+  EXPECT_THAT(ErrorOf({"p"}, {{"MUSTER_TOPOLOGY_KEY", "rack 1"}}),
+              HasSubstr("MUSTER_TOPOLOGY_KEY: \"rack 1\""));
 }
 
 TEST(RunOptions, ReadsVariablesBelowTheCommandLine) {
@@ -157,6 +194,14 @@ TEST(RunOptions, NamesFlagValueAndWhatIsAllowed) {
       {"--shutdown-timeout", "inf", "seconds, 0 or more"},
       {"--shutdown-timeout", "soon", "seconds, 0 or more"},
       {"--monitor-interval", "x", "seconds"},
+      {"--max-restarts-per-hour", "-1", "0 or more"},
+      {"--min-uptime", "-1", "seconds, 0 or more"},
+      {"--max-early-failures", "few", "0 or more"},
+      {"--max-stuck-restarts", "1e9", "0 or more"},
+      {"--max-node-failures", "2.5", "0 or more"},
+      {"--topology-key", "rack 2", "without blanks"},
+      {"--topology-key", std::string(257, 'k'), "at most 256 bytes"},
+      {"--allow-other-programs", "maybe", "1 or 0"},
       {"--max-restarts", "1.5", "0 or more"},
       {"--start-method", "x", "spawn, fork or forkserver"},
       {"--prefix", "maybe", "auto, always or never"},

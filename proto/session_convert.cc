@@ -204,7 +204,7 @@ AgentMessage ReadAgentMessage(FieldReader& r, const proto::AgentMessage& in) {
     case proto::AgentMessage::kCommitDone:
       return CommitDone{r.WorldOf(in.commit_done()), r.CommitOf(in.commit_done())};
     case proto::AgentMessage::kLeave:
-      return Leave{r.Text(in.leave().reason(), kMaxText, "leave.reason")};
+      return Leave{r.Text(in.leave().reason(), kMaxText, "leave.reason"), in.leave().is_lost()};
     case proto::AgentMessage::kWorkerSucceeded:
       return WorkerSucceeded{r.WorldOf(in.worker_succeeded())};
     case proto::AgentMessage::kLeaveRequest:
@@ -297,7 +297,10 @@ proto::AgentMessage ToProto(const AgentMessage& message) {
             out.mutable_shard_report()->set_shard_count(m.shard_count);
           },
           [&](const CommitDone& m) { SetWorldAndCommit(out.mutable_commit_done(), m); },
-          [&](const Leave& m) { out.mutable_leave()->set_reason(Head(m.reason, kMaxText)); },
+          [&](const Leave& m) {
+            out.mutable_leave()->set_reason(Head(m.reason, kMaxText));
+            out.mutable_leave()->set_is_lost(m.is_lost);
+          },
           [&](const WorkerSucceeded& m) {
             *out.mutable_worker_succeeded()->mutable_world() = ToProto(m.world);
           },

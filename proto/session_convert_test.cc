@@ -101,6 +101,7 @@ std::vector<AgentMessage> AgentMessages() {
           ShardReport{kWorld, Rank(0), 12, kCommit},
           CommitDone{kWorld, kCommit},
           Leave{"stopped by SIGINT"},
+          Leave{"the guardian ended", true},
           WorkerSucceeded{kWorld},
           LeaveRequest{kWorld, "preempted"},
           CheckpointStep{kWorld, 40},

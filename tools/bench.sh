@@ -8,7 +8,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-names=(launch restart)
+names=(launch restart scale)
 name=${1:-}
 case "$name" in
   --list) printf '%s\n' "${names[@]}"; exit 0 ;;
@@ -20,5 +20,6 @@ if [[ ! " ${names[*]} " == *" $name "* ]] || [ -z "$name" ]; then
   exit 64
 fi
 tools/setup.sh --with-peers
-bazel build --noshow_progress --show_result=0 //launcher:muster //tools/peers:event_worker //tools/peers:floor 2>&1 | { grep -v '^INFO:\|^$' || true; }
+bazel build --noshow_progress --show_result=0 //launcher:muster //tools/peers:event_worker \
+  //tools/peers:floor //tests/load:crowd //tests/load:bare_rendezvous 2>&1 | { grep -v '^INFO:\|^$' || true; }
 exec /usr/bin/python3 "tools/peers/$name.py" "$@"

@@ -7,6 +7,7 @@
 #include <string>
 #include <variant>
 
+#include "agent/core/hang_events.h"
 #include "base/ids.h"
 #include "base/job_types.h"
 #include "base/session_messages.h"
@@ -108,11 +109,11 @@ struct GuardianLost {
 // The loop's timer: at or after NextWakeup().
 struct TimePassed {};
 
-using AgentEvent =
-    std::variant<RendezvousConnected, RendezvousDisconnected, EndpointProbed, RendezvousSaid,
-                 WorkerStarted, WorkerSaidHello, WorkerEnded, GroupGone, WorkerReportedShard,
-                 WorkerCommitted, WorkerReportedStep, WorkerAnnouncedCheckpoint,
-                 WorkerKnowsCheckpoint, StopRequested, GuardianLost, TimePassed>;
+using AgentEvent = std::variant<RendezvousConnected, RendezvousDisconnected, EndpointProbed,
+                                RendezvousSaid, WorkerStarted, WorkerSaidHello, WorkerEnded,
+                                GroupGone, WorkerReportedShard, WorkerCommitted, WorkerReportedStep,
+                                WorkerAnswered, WorkerLeft, WorkerAnnouncedCheckpoint,
+                                WorkerKnowsCheckpoint, StopRequested, GuardianLost, TimePassed>;
 
 }  // namespace muster::agent
 

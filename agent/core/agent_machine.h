@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "agent/core/agent_events.h"  // IWYU pragma: export
+#include "agent/core/hang_events.h"
 #include "base/ids.h"
 #include "base/instant.h"
 #include "base/job_types.h"
@@ -102,9 +103,10 @@ struct End {
   Verdict verdict;
 };
 
-using AgentEffect = std::variant<Connect, Disconnect, ProbeEndpoint, SendToRendezvous, SpawnGroup,
-                                 StopGroup, AbortCollectives, RenewDeadline, AnswerCommit,
-                                 AskForCheckpoint, TellCheckpoint, AgreeOnCheckpoint, Show, End>;
+using AgentEffect =
+    std::variant<Connect, Disconnect, ProbeEndpoint, SendToRendezvous, SpawnGroup, StopGroup,
+                 PingWorkers, LookAtHungWorker, KillWorker, AbortCollectives, RenewDeadline,
+                 AnswerCommit, AskForCheckpoint, TellCheckpoint, AgreeOnCheckpoint, Show, End>;
 
 // ---- the machine ---------------------------------------------------------------------------
 
@@ -132,6 +134,8 @@ struct AgentOptions {
   Duration join_timeout = std::chrono::seconds(600);
   Duration reconnect_timeout = std::chrono::seconds(60);
   LostContact lost_contact = LostContact::kAuto;
+  // How long a worker may complete no step after one, by the SDK's word; 0: for ever.
+  Duration hang_timeout{0};
 };
 
 class AgentRules;

@@ -152,6 +152,8 @@ std::vector<NamedEvent> Events() {
       {"GroupGone", GroupGone{.round = RoundId(1)}},
       {"Shard", WorkerReportedShard{{.world = WorldOf(1), .rank = Rank(2), .commit = commit}}},
       {"Committed", WorkerCommitted{{.world = WorldOf(1), .commit = commit}}},
+      {"Answered", WorkerAnswered{.world = WorldOf(1), .local_rank = LocalRank(1)}},
+      {"Left", WorkerLeft{.world = WorldOf(1), .local_rank = LocalRank(1)}},
       {"Stepped", WorkerReportedStep{.world = WorldOf(1), .local_rank = LocalRank(1), .step = 5}},
       {"Announced", WorkerAnnouncedCheckpoint{.world = WorldOf(1), .step = 6}},
       {"Knows", WorkerKnowsCheckpoint{.world = WorldOf(1), .local_rank = LocalRank(1), .step = 6}},
@@ -202,7 +204,7 @@ Waiting:
   Shard: refuse rank 2 step 50
   Committed: refuse rank 0 step 50
   StopRequested: send Leave stopped by SIGTERM; disconnect; end 143
-  GuardianLost: send Leave the guardian ...; disconnect; end 70
+  GuardianLost: send Leave, lost: the guardian ...; disconnect; end 70
 Running:
   Disconnected: show; connect; probe
   Hopeless: show; connect; probe
@@ -222,7 +224,7 @@ Running:
   Announced: send CheckpointStep 6
   CheckpointAt: tell checkpoint 6
   StopRequested: show; stop r1 signal 15 grace 30000
-  GuardianLost: send Leave the guardian ...; disconnect; end 70
+  GuardianLost: send Leave, lost: the guardian ...; disconnect; end 70
 Failed:
   Disconnected: show; connect; probe
   Hopeless: show; connect; probe
@@ -238,7 +240,7 @@ Failed:
   Shard: refuse rank 2 step 50
   Committed: refuse rank 0 step 50
   StopRequested: show
-  GuardianLost: send Leave the guardian ...; disconnect; end 70
+  GuardianLost: send Leave, lost: the guardian ...; disconnect; end 70
 FailedGone:
   Disconnected: show; connect
   Hopeless: show; connect
@@ -253,7 +255,7 @@ FailedGone:
   Shard: refuse rank 2 step 50
   Committed: refuse rank 0 step 50
   StopRequested: send Leave stopped by SIGTERM; disconnect; show; end 143
-  GuardianLost: send Leave the guardian ...; disconnect; show; end 70
+  GuardianLost: send Leave, lost: the guardian ...; disconnect; show; end 70
 Stopping:
   Disconnected: show; connect; probe
   Hopeless: show; connect; probe
@@ -268,7 +270,7 @@ Stopping:
   Shard: refuse rank 2 step 50
   Committed: refuse rank 0 step 50
   StopRequested: show
-  GuardianLost: send Leave the guardian ...; disconnect; end 70
+  GuardianLost: send Leave, lost: the guardian ...; disconnect; end 70
 Succeeded:
   Disconnected: show; connect
   Hopeless: show; connect
@@ -285,7 +287,7 @@ Succeeded:
   Announced: send CheckpointStep 6
   CheckpointAt: send CheckpointStepKnown 6
   StopRequested: show
-  GuardianLost: send Leave the guardian ...; disconnect; end 70
+  GuardianLost: send Leave, lost: the guardian ...; disconnect; end 70
 SucceededGone:
   Disconnected: show; connect
   Hopeless: show; connect
@@ -302,7 +304,7 @@ SucceededGone:
   Announced: send CheckpointStep 6
   CheckpointAt: send CheckpointStepKnown 6
   StopRequested: send Leave stopped by SIGTERM; disconnect; end 143
-  GuardianLost: send Leave the guardian ...; disconnect; end 70
+  GuardianLost: send Leave, lost: the guardian ...; disconnect; end 70
 Lost:
   Connected: send Attach running r1 highest 1
   Refused: renew 2750

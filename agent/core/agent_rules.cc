@@ -26,6 +26,7 @@ AgentRules::AgentRules(AgentOptions options, Incarnation incarnation, Instant st
                 .reconnect_timeout = options_.reconnect_timeout,
                 .jitter_seed = JitterSeed(incarnation)},
                started),
+      hang_watch_(options_.hang_timeout),
       now_(started) {}
 
 // ---- steps ---------------------------------------------------------------------------------
@@ -50,6 +51,7 @@ std::vector<AgentEffect> AgentRules::Step(const StepInput& input, const AgentEve
 Instant AgentRules::NextWakeup() const {
   if (has_ended_) return Instant::Never();
   Instant next = std::min({contact_.NextWakeup(), next_renewal_, DepartureDue()});
+  if (group_ && group_->is_live()) next = std::min(next, hang_watch_.NextWakeup());
   return LeaseMatters() ? std::min(next, contact_.deadline()) : next;
 }
 
@@ -68,6 +70,7 @@ void AgentRules::ServeTimers() {
                    .can_save = group_ && group_->can_save()});
   }
   RenewByTime();
+  LookForHangs();
 }
 
 void AgentRules::CheckPatience() {

@@ -1,7 +1,8 @@
 // The rules behind AgentMachine (agent_machine.h says what they are for), in one class over its
 // sources by decision: contact with the rendezvous (agent_rules.cc), the round's workers
-// (agent_rules_round.cc), the end (agent_rules_end.cc), and going in order with a checkpoint that
-// all ranks agree on (agent_rules_leave.cc). Private to the machine.
+// (agent_rules_round.cc), those that hang (agent_rules_hang.cc), the end (agent_rules_end.cc), and
+// going in order with a checkpoint that all ranks agree on (agent_rules_leave.cc). Private to the
+// machine.
 #ifndef MUSTER_AGENT_CORE_AGENT_RULES_H_
 #define MUSTER_AGENT_CORE_AGENT_RULES_H_
 
@@ -14,6 +15,7 @@
 #include "agent/core/agent_machine.h"
 #include "agent/core/commit_requests.h"
 #include "agent/core/contact.h"
+#include "agent/core/hang_watch.h"
 #include "agent/core/stop_policy.h"
 #include "agent/core/worker_group.h"
 
@@ -34,6 +36,8 @@ class AgentRules {
     Verdict verdict;
     // The rendezvous has to be told, if contact holds: Leave with the verdict's reason.
     bool takes_leave = false;
+    // ... and that this node is lost, rather than that it goes in order.
+    bool is_lost = false;
     // Nobody can take this node's place any more, so the lease binds no longer.
     bool is_job_over = false;
   };
@@ -70,6 +74,8 @@ class AgentRules {
   void On(const WorkerReportedShard& event);
   void On(const WorkerCommitted& event);
   void On(const WorkerReportedStep& event);
+  void On(const WorkerAnswered& event);
+  void On(const WorkerLeft& event);
   void On(const WorkerAnnouncedCheckpoint& event);
   void On(const WorkerKnowsCheckpoint& event);
   void On(const StopRequested& event);
@@ -113,6 +119,7 @@ class AgentRules {
   }
   bool HasProcesses() const { return group_ && !group_->is_gone(); }
   void Supersede(const std::string& why);
+  void LookForHangs();
 
   // Leaving with an agreed checkpoint.
   bool CanDepart(const StopRequested& event) const;
@@ -138,6 +145,8 @@ class AgentRules {
   Incarnation incarnation_;
   Contact contact_;
   std::optional<WorkerGroup> group_;
+  // Of the group's workers.
+  HangWatch hang_watch_;
   // A round that starts as soon as the group before it is gone.
   std::optional<StartRound> waiting_start_;
   // A StopDone that no open stream could take yet.

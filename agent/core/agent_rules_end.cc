@@ -49,7 +49,7 @@ void AgentRules::On(const GuardianLost& event) {
   }
   if (!ending_) {
     Verdict verdict = VerdictOfLostGuardian(options_.attach.node_name, event.why);
-    ending_ = Ending{.verdict = std::move(verdict), .takes_leave = true};
+    ending_ = Ending{.verdict = std::move(verdict), .takes_leave = true, .is_lost = true};
   }
   FinishEnding();
 }
@@ -83,7 +83,7 @@ void AgentRules::EndWith(Ending ending, const StopPlan& plan) {
 
 void AgentRules::FinishEnding() {
   if (ending_->takes_leave && contact_.is_attached()) {
-    Send(Leave{.reason = ending_->verdict.reason});
+    Send(Leave{.reason = ending_->verdict.reason, .is_lost = ending_->is_lost});
   }
   CloseContact();
   if (!ending_->verdict.succeeded && !stopped_.empty()) ShowLine(stopped_);

@@ -41,6 +41,10 @@ void AgentRules::Said(const StartRound& message) {
 void AgentRules::Spawn(const StartRound& place) {
   group_.emplace(place, options_.attach.worker_count);
   agreed_ = {};
+  hang_watch_.RoundStarts({.first_rank = place.first_rank,
+                           .worker_count = options_.attach.worker_count,
+                           .has_other_nodes = place.group_world_size > 1},
+                          now_);
   restarts_charged_ = place.restarts_charged;
   stopped_.clear();
   if (place.resume) last_commit_ = place.resume;
@@ -86,12 +90,18 @@ void AgentRules::On(const WorkerStarted& event) {
 }
 
 void AgentRules::On(const WorkerSaidHello& event) {
-  if (group_ && group_->round() == event.round) group_->SaidHello(event.local_rank);
+  if (!group_ || group_->round() != event.round) return;
+  group_->SaidHello(event.local_rank);
+  // Whoever says it answers pings, too.
+  hang_watch_.Answered(event.local_rank, now_);
 }
 
 void AgentRules::On(const WorkerEnded& event) {
   if (!group_ || group_->round() != event.round) return;
-  switch (group_->Ended(event.local_rank, event.failure, now_)) {
+  hang_watch_.Left(event.local_rank);
+  WorkerFailure failure = event.failure;
+  failure.last_step = group_->last_step(event.local_rank);
+  switch (group_->Ended(event.local_rank, failure, now_)) {
     case WorkerGroup::Change::kNothing:
       // Who has finished needn't know when to save.
       SayIfAllKnow();
@@ -107,10 +117,11 @@ void AgentRules::On(const WorkerEnded& event) {
       return;
     case WorkerGroup::Change::kFailed:
       if (contact_.is_attached()) {
-        Send(WorkerFailed{.world = group_->world(), .failure = event.failure});
+        Send(WorkerFailed{.world = group_->world(), .failure = failure});
       }
-      if (group_->is_live()) ShowLine(FailureLine(event.failure));
-      EndRound(event.failure.rank, "rank " + std::to_string(event.failure.rank.value) + " failed");
+      if (group_->is_live()) ShowLine(FailureLine(failure));
+      if (failure.hung) Emit(KillWorker{event.round, event.local_rank});
+      EndRound(failure.rank, "rank " + std::to_string(failure.rank.value) + " failed");
       Stop(PlanStop(StopCause::kWorkerFailed, times_));
       return;
   }
@@ -121,6 +132,7 @@ void AgentRules::On(const WorkerReportedStep& event) {
   const bool was_known = group_->lowest_step() >= 0;
   const bool could_save = group_->can_save();
   group_->Stepped(event.local_rank, event.step, event.can_save);
+  hang_watch_.Stepped(event.local_rank, event.step, now_);
   // That all workers report steps is news, and so is that they can be asked to save.
   const bool is_news = !was_known && group_->lowest_step() >= 0;
   if (is_news || could_save != group_->can_save()) contact_.HastenHeartbeat(now_);

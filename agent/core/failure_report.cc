@@ -58,8 +58,10 @@ bool IsSentByOthers(int signal) {
   }
 }
 
-std::string SenderOf(const WorkerExit& exit) {
-  return IsSentByOthers(exit.signal) ? kSentFromOutside : "";
+// Where nothing is known of the cause.
+std::string SenderOf(const WorkerFailure& f) {
+  bool is_known = f.hung || f.out_of_memory || !f.evidence.empty();
+  return !is_known && IsSentByOthers(f.exit.signal) ? kSentFromOutside : "";
 }
 
 std::string Traceback(const WorkerFailure& f) {
@@ -68,7 +70,7 @@ std::string Traceback(const WorkerFailure& f) {
   if (f.exit.signal != 0) {
     return "Signal " + std::to_string(f.exit.signal) + " (" + SignalName(f.exit.signal) +
            ") received by PID " + std::to_string(f.pid) +
-           (f.exit.dumped_core ? " (core dumped)" : "") + SenderOf(f.exit);
+           (f.exit.dumped_core ? " (core dumped)" : "") + SenderOf(f);
   }
   return kHowToTrace;
 }
@@ -94,6 +96,10 @@ std::string Block(size_t index, const WorkerFailure& f, const WorkerFailure* roo
   text += "  error_file: " + (f.error_file.empty() ? std::string("<N/A>") : f.error_file) + "\n";
   if (root != nullptr) text += "  follower  : " + DelayText(*root, f) + "\n";
   text += "  traceback : " + Traceback(f);
+  if (!f.evidence.empty()) text += "\n  cause     : " + f.evidence;
+  if (f.last_step >= 0) text += "\n  last step : " + std::to_string(f.last_step);
+  if (!f.core_file.empty()) text += "\n  core file : " + f.core_file;
+  if (!f.stacks_file.empty()) text += "\n  stacks    : " + f.stacks_file;
   if (!f.log_path.empty()) text += "\n  log       : " + f.log_path;
   if (root == nullptr && !f.stderr_tail.empty()) {
     text += "\n  last lines of stderr:\n" + Indented(f.stderr_tail, "    ");
@@ -142,12 +148,14 @@ std::string FailureLine(const WorkerFailure& failure) {
   if (failure.pid > 0) who += ", pid " + std::to_string(failure.pid);
   who += ", node " + failure.node_name + ")";
   if (failure.failed_to_start) return who + " could not be started: " + failure.message;
+  std::string why = failure.evidence.empty() ? "" : ": " + failure.evidence;
+  if (failure.hung) return who + " hung and was killed" + why;
   if (failure.exit.signal == 0) {
-    return who + " exited with code " + std::to_string(failure.exit.code);
+    return who + " exited with code " + std::to_string(failure.exit.code) + why;
   }
   return who + " was ended by signal " + std::to_string(failure.exit.signal) + " (" +
          SignalName(failure.exit.signal) + ")" + (failure.exit.dumped_core ? ", core dumped" : "") +
-         SenderOf(failure.exit);
+         (why.empty() ? SenderOf(failure) : why);
 }
 
 }  // namespace muster::agent

@@ -80,6 +80,31 @@ TEST_F(FailureReportTest, NamesSignalsFollowersLogAndLastLines) {
       << report;
 }
 
+TEST_F(FailureReportTest, SaysTheCauseAndWhereItsTracesAre) {
+  Verdict verdict;
+  WorkerFailure root = Failure(0, {.signal = 9});
+  root.hung = true;
+  root.evidence = "it made no step for 5 s after step 12";
+  root.last_step = 12;
+  root.stacks_file = "/logs/0/stacks.txt";
+  WorkerFailure follower = Failure(1, {.signal = 6, .dumped_core = true});
+  follower.core_file = "/cores/core.1001";
+  verdict.failures = {root, follower};
+  std::string report = FailureReport("a.out", verdict);
+  EXPECT_NE(report.find("  cause     : it made no step for 5 s after step 12\n"
+                        "  last step : 12\n"
+                        "  stacks    : /logs/0/stacks.txt\n"),
+            std::string::npos)
+      << report;
+  EXPECT_NE(report.find("Signal 6 (SIGABRT) received by PID 1001 (core dumped)\n"
+                        "  core file : /cores/core.1001\n"),
+            std::string::npos)
+      << report;
+  // Followers come before the section of the root cause, as torchrun has it.
+  EXPECT_LT(report.find("core file"), report.find("Root Cause"));
+  EXPECT_LT(report.find("Root Cause"), report.find("last step"));
+}
+
 TEST_F(FailureReportTest, ManyFollowersAreCounted) {
   Verdict verdict;
   for (int i = 0; i < 40; ++i) verdict.failures.push_back(Failure(i, {.code = 1}));
@@ -127,6 +152,20 @@ TEST(FailureLine, SaysHowAWorkerEnded) {
       FailureLine(never),
       "rank 0 (local rank 0, node n1) could not be started: 'nope' can't be executed: No such "
       "file or directory");
+}
+
+TEST(FailureLine, SaysTheEvidence) {
+  WorkerFailure killed = Failure(2, {.signal = 9});
+  killed.out_of_memory = true;
+  killed.evidence = "the kernel killed it for want of memory";
+  EXPECT_EQ(FailureLine(killed),
+            "rank 2 (local rank 0, pid 1002, node n1) was ended by signal 9 (SIGKILL): the kernel "
+            "killed it for want of memory");
+  killed.hung = true;
+  killed.evidence = "it made no step for 5 s";
+  EXPECT_EQ(
+      FailureLine(killed),
+      "rank 2 (local rank 0, pid 1002, node n1) hung and was killed: it made no step for 5 s");
 }
 
 TEST(SignalName, NamesWhatHasAName) {

@@ -37,7 +37,7 @@ std::string Text(const StopDone& m) {
 }
 std::string Text(const ShardReport& m) { return "ShardReport " + std::to_string(m.commit.step); }
 std::string Text(const CommitDone& m) { return "CommitDone " + std::to_string(m.commit.step); }
-std::string Text(const Leave& m) { return "Leave " + m.reason; }
+std::string Text(const Leave& m) { return (m.is_lost ? "Leave, lost: " : "Leave ") + m.reason; }
 std::string Text(const WorkerSucceeded& m) { return "WorkerSucceeded " + RoundText(m.world); }
 std::string Text(const LeaveRequest& m) { return "LeaveRequest " + m.reason; }
 std::string Text(const CheckpointStep& m) { return "CheckpointStep " + std::to_string(m.step); }
@@ -53,6 +53,11 @@ std::string Text(const StopGroup& e) {
   return "stop r" + std::to_string(e.round.value) + " signal " + std::to_string(e.first_signal) +
          " grace " + Ms(e.grace);
 }
+std::string Text(const PingWorkers& e) { return "ping " + RoundText(e.world); }
+std::string Text(const LookAtHungWorker& e) {
+  return "look at hung " + std::to_string(e.local_rank.value);
+}
+std::string Text(const KillWorker& e) { return "kill " + std::to_string(e.local_rank.value); }
 std::string Text(const AbortCollectives& e) {
   return "abort " + RoundText(e.world) + " culprit " + std::to_string(e.culprit.value);
 }

@@ -77,6 +77,11 @@ std::vector<std::string> WorkerEnvironment(const StartRound& place, LocalRank lo
   } else {
     dropped.push_back(env::kConsoleColumns);
   }
+  if (s.stack_signal > 0) {
+    ours.push_back({env::kStackSignal, std::to_string(s.stack_signal)});
+  } else {
+    dropped.push_back(env::kStackSignal);
+  }
   // Several workers of one process each with a thread per processor would fight for them.
   if (s.worker_count > 1 && !IsSet(s.inherited, env::kOmpNumThreads)) {
     ours.push_back({env::kOmpNumThreads, "1"});

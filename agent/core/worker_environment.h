@@ -22,6 +22,8 @@ struct WorkerSurroundings {
   std::string agent_socket;
   // Of the terminal that shows the workers' stdout; 0: no terminal does.
   int console_columns = 0;
+  // MUSTER_STACK_SIGNAL; 0: none.
+  int stack_signal = 0;
   // "NAME=value" each; kept as they are, also entries that are no assignment.
   std::vector<std::string> inherited;
 };

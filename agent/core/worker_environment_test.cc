@@ -122,6 +122,13 @@ TEST(WorkerEnvironment, TellsTheWidthOfTheTerminalThatShowsTheOutput) {
   EXPECT_TRUE(Has(WorkerEnvironment(Place(), LocalRank(0), "", s), "MUSTER_CONSOLE_COLUMNS=120"));
 }
 
+TEST(WorkerEnvironment, NamesTheSignalForStacksOnlyWhereItIsWanted) {
+  WorkerSurroundings s = Surroundings({"MUSTER_STACK_SIGNAL=12"});
+  EXPECT_EQ(CountOf(WorkerEnvironment(Place(), LocalRank(0), "", s), "MUSTER_STACK_SIGNAL"), 0);
+  s.stack_signal = 10;
+  EXPECT_TRUE(Has(WorkerEnvironment(Place(), LocalRank(0), "", s), "MUSTER_STACK_SIGNAL=10"));
+}
+
 TEST(WorkerEnvironment, NamesTheCheckpointToResumeFrom) {
   StartRound place = Place();
   place.resume = Commit{.step = 400, .directory = "/c/step-400"};

@@ -30,6 +30,11 @@ void WorkerGroup::Stepped(LocalRank local_rank, int64_t step, bool can_save) {
   can_save_[index] = can_save;
 }
 
+int64_t WorkerGroup::last_step(LocalRank local_rank) const {
+  auto index = static_cast<size_t>(local_rank.value);
+  return index < steps_.size() ? steps_[index] : -1;
+}
+
 int64_t WorkerGroup::lowest_step() const {
   return steps_.empty() ? -1 : *std::min_element(steps_.begin(), steps_.end());
 }

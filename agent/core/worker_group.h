@@ -69,6 +69,8 @@ class WorkerGroup {
   // SIGKILL is on its way, or was not needed.
   bool is_being_killed() const { return is_gone_ || (stop_ && stop_->grace == Duration(0)); }
 
+  // The last step that this worker completed; -1: none was reported.
+  int64_t last_step(LocalRank local_rank) const;
   // The lowest of the workers' last completed steps; -1: not all of them have reported one.
   int64_t lowest_step() const;
   // All workers can be asked to save.

@@ -25,7 +25,7 @@ enum class FrameKind : uint8_t {
   // To the guardian.
   kSpawn = 1,  // round, local rank, argv, environment; stdout and stderr as descriptors
   kStop,       // round, first signal, grace (ns)
-  kSignal,     // signal
+  kSignal,     // signal; then nothing, or round and local rank
   kDeadline,   // ns on CLOCK_BOOTTIME
   kFolder,     // path to remove at the end
   kPing,

@@ -115,7 +115,7 @@ void GuardianLoop::TakeFrame(Frame frame) {
       return;
     }
     case FrameKind::kSignal:
-      Step(SignalAsked{static_cast<int>(body.Int())});
+      SignalFrom(body);
       return;
     case FrameKind::kDeadline:
       Step(DeadlineRenewed{Instant(Duration(body.Int()))});
@@ -129,6 +129,18 @@ void GuardianLoop::TakeFrame(Frame frame) {
     default:
       return;
   }
+}
+
+void GuardianLoop::SignalFrom(BodyReader& body) {
+  SignalAsked asked;
+  asked.signal = static_cast<int>(body.Int());
+  if (!body.IsComplete()) {
+    RoundId round(static_cast<uint64_t>(body.Int()));
+    asked.local_rank = LocalRank(static_cast<int32_t>(body.Int()));
+    // A worker of an earlier round is gone.
+    if (round != machine_.round()) return;
+  }
+  Step(asked);
 }
 
 void GuardianLoop::SpawnFrom(Frame frame) {

@@ -35,6 +35,7 @@ class GuardianLoop {
   void TakeFrames();
   void TakeFrame(Frame frame);
   void SpawnFrom(Frame frame);
+  void SignalFrom(BodyReader& body);
   void TakeExecResults();
   // Reads a child's exec pipe, which is at its end or holds an errno.
   void TakeExecResult(pid_t pid);

@@ -132,7 +132,11 @@ void GuardianMachine::On(const StopAsked& asked) {
 }
 
 void GuardianMachine::On(const SignalAsked& asked) {
-  if (state_ == State::kRunning || state_ == State::kStopping) SignalLiveGroups(asked.signal);
+  if (state_ != State::kRunning && state_ != State::kStopping) return;
+  if (!asked.local_rank) return SignalLiveGroups(asked.signal);
+  auto worker = workers_.find(*asked.local_rank);
+  if (worker == workers_.end() || worker->second.has_ended) return;
+  effects_.emplace_back(SignalGroup{worker->second.pid, asked.signal});
 }
 
 void GuardianMachine::On(const DeadlineRenewed& renewed) { deadline_ = renewed.deadline; }

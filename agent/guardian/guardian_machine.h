@@ -34,6 +34,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <variant>
@@ -90,6 +91,8 @@ struct StopAsked {
 };
 struct SignalAsked {
   int signal = 0;
+  // Absent: to all workers of the round.
+  std::optional<LocalRank> local_rank = std::nullopt;
 };
 struct DeadlineRenewed {
   Instant deadline;
@@ -161,6 +164,8 @@ class GuardianMachine {
   std::vector<Effect> Step(Instant now, const Event& event);
   Instant NextWakeup() const;
   State state() const { return state_; }
+  // The newest that was spawned.
+  RoundId round() const { return round_; }
 
  private:
   struct Worker {

@@ -224,6 +224,15 @@ TEST(GuardianMachine, APassedDeadlineMeansNothingWithoutWorkers) {
   EXPECT_EQ(guardian.state(), State::kIdle);
 }
 
+TEST(GuardianMachine, ASignalMayBeForOneWorker) {
+  Guardian guardian;
+  guardian.Run();
+  EXPECT_EQ(guardian.Do(SignalAsked{SIGKILL, kOne}), "signal 11:9");
+  EXPECT_EQ(guardian.Do(SignalAsked{SIGKILL, LocalRank(7)}), "");
+  guardian.Do(ChildEnded{11, {.signal = SIGKILL}});
+  EXPECT_EQ(guardian.Do(SignalAsked{SIGKILL, kOne}), "");
+}
+
 TEST(GuardianMachine, RefusesASecondRoundAndARankThatRuns) {
   Guardian guardian = In(State::kRunning);
   EXPECT_EQ(guardian.Do(SpawnAsked{RoundId(4), LocalRank(2)}), "failed 2:16");

@@ -110,6 +110,15 @@ std::vector<Process> ProcessesOfWorkers(std::string_view prefix) {
   return found;
 }
 
+std::vector<Process> ProcessesOfSession(pid_t leader) {
+  std::vector<Process> found;
+  for (const Process& process : AllProcesses()) {
+    if (process.session != leader || process.state == 'Z' || process.state == 'X') continue;
+    found.insert(process.pid == leader ? found.begin() : found.end(), process);
+  }
+  return found;
+}
+
 bool SignalProcess(const Process& process, int signal) {
   int fd = static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0));
   if (fd < 0 && errno == ESRCH) return false;

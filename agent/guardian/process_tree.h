@@ -35,6 +35,9 @@ std::vector<Process> DescendantsOf(pid_t root);
 // that the caller may not look into are left out.
 std::vector<Process> ProcessesOfWorkers(std::string_view prefix);
 
+// The processes of the session that `leader` leads or led, itself first, without zombies.
+std::vector<Process> ProcessesOfSession(pid_t leader);
+
 // Sends `signal` to exactly this process. False if it is gone, another, or not ours to signal.
 bool SignalProcess(const Process& process, int signal);
 

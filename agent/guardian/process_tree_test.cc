@@ -59,6 +59,29 @@ TEST(ProcessTree, ReadsAProcessWhateverItsName) {
   EXPECT_FALSE(ReadProcess(child));
 }
 
+TEST(ProcessTree, FindsASessionWithItsLeaderFirst) {
+  int pipe_ends[2];
+  ASSERT_EQ(pipe(pipe_ends), 0);
+  pid_t leader = StartChild([&] {
+    setsid();
+    pid_t member = StartChild([] {});
+    if (write(pipe_ends[1], &member, sizeof(member)) < 0) _exit(1);
+  });
+  pid_t member = 0;
+  ASSERT_EQ(read(pipe_ends[0], &member, sizeof(member)), static_cast<ssize_t>(sizeof(member)));
+  pid_t stranger = StartChild([] { setsid(); });
+  std::vector<Process> session = ProcessesOfSession(leader);
+  ASSERT_EQ(session.size(), 2U);
+  EXPECT_EQ(session[0].pid, leader);
+  EXPECT_EQ(session[1].pid, member);
+  kill(member, SIGKILL);
+  End(leader);
+  End(stranger);
+  EXPECT_TRUE(ProcessesOfSession(leader).empty() || Has(ProcessesOfSession(leader), member));
+  close(pipe_ends[0]);
+  close(pipe_ends[1]);
+}
+
 TEST(ProcessTree, FindsDescendantsAtAnyDepthButNoZombies) {
   int pipe_ends[2];
   ASSERT_EQ(pipe(pipe_ends), 0);

@@ -25,6 +25,10 @@ void FakeProcessRunner::Stop(RoundId round, StopOptions options) {
 
 void FakeProcessRunner::Signal(int signal) { signals_.push_back(signal); }
 
+void FakeProcessRunner::SignalWorker(RoundId round, LocalRank local_rank, int signal) {
+  worker_signals_.push_back({round, local_rank, signal});
+}
+
 void FakeProcessRunner::RenewDeadline(Instant deadline) { deadline_ = deadline; }
 
 void FakeProcessRunner::ReportAllStarted() {

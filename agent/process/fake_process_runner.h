@@ -23,6 +23,12 @@ class FakeProcessRunner : public ProcessRunner {
     StopOptions options;
   };
 
+  struct WorkerSignal {
+    RoundId round;
+    LocalRank local_rank;
+    int signal = 0;
+  };
+
   // `observer` must outlive the fake.
   explicit FakeProcessRunner(ProcessObserver* observer);
 
@@ -30,6 +36,7 @@ class FakeProcessRunner : public ProcessRunner {
   void Spawn(RoundId round, std::vector<WorkerCommand> workers) override;
   void Stop(RoundId round, StopOptions options) override;
   void Signal(int signal) override;
+  void SignalWorker(RoundId round, LocalRank local_rank, int signal) override;
   void RenewDeadline(Instant deadline) override;
 
   // What the workers do. ReportAllStarted() gives the newest round's workers the pids 1000, 1001...
@@ -44,6 +51,7 @@ class FakeProcessRunner : public ProcessRunner {
   const std::vector<SpawnCall>& spawns() const { return spawns_; }
   const std::vector<StopCall>& stops() const { return stops_; }
   const std::vector<int>& signals() const { return signals_; }
+  const std::vector<WorkerSignal>& worker_signals() const { return worker_signals_; }
   Instant deadline() const { return deadline_; }
   // Pids by local rank.
   const std::map<LocalRank, int64_t>& running() const { return running_; }
@@ -53,6 +61,7 @@ class FakeProcessRunner : public ProcessRunner {
   std::vector<SpawnCall> spawns_;
   std::vector<StopCall> stops_;
   std::vector<int> signals_;
+  std::vector<WorkerSignal> worker_signals_;
   Instant deadline_ = Instant::Never();
   std::map<LocalRank, int64_t> running_;
   int64_t next_pid_ = 1000;

@@ -138,6 +138,13 @@ class GuardianRunner::Session {
     Send(FrameKind::kSignal, body);
   }
 
+  void SignalWorker(RoundId round, LocalRank local_rank, int signal) {
+    base::MutexLock lock(mutex_);
+    BodyWriter body;
+    body.Int(signal).Int(Number(round)).Int(local_rank.value);
+    Send(FrameKind::kSignal, body);
+  }
+
   void RenewDeadline(Instant deadline) {
     base::MutexLock lock(mutex_);
     BodyWriter body;
@@ -385,6 +392,10 @@ void GuardianRunner::Spawn(RoundId round, std::vector<WorkerCommand> workers) {
 void GuardianRunner::Stop(RoundId round, StopOptions options) { session_->Stop(round, options); }
 
 void GuardianRunner::Signal(int signal) { session_->Signal(signal); }
+
+void GuardianRunner::SignalWorker(RoundId round, LocalRank local_rank, int signal) {
+  session_->SignalWorker(round, local_rank, signal);
+}
 
 void GuardianRunner::RenewDeadline(Instant deadline) { session_->RenewDeadline(deadline); }
 

@@ -24,6 +24,7 @@ class GuardianRunner : public ProcessRunner {
   void Spawn(RoundId round, std::vector<WorkerCommand> workers) override;
   void Stop(RoundId round, StopOptions options) override;
   void Signal(int signal) override;
+  void SignalWorker(RoundId round, LocalRank local_rank, int signal) override;
   void RenewDeadline(Instant deadline) override;
 
   // A private temporary folder of this process, removed by the guardian with all that is in it when

@@ -103,6 +103,20 @@ TEST_F(GuardianRunnerTest, ReportsEndsInTheirOrder) {
   EXPECT_EQ(observer_.seen().exited[1].exit.signal, SIGTERM);
 }
 
+TEST_F(GuardianRunnerTest, SignalsOneWorker) {
+  Spawn({ShellWorker(0, "exec sleep 1000", nullptr), ShellWorker(1, "exec sleep 1000", nullptr)});
+  ASSERT_TRUE(observer_.WaitFor([](const Seen& seen) { return seen.started.size() == 2; }));
+  runner_->SignalWorker(RoundId(9), LocalRank(0), SIGKILL);  // of another round
+  runner_->SignalWorker(kRound, LocalRank(5), SIGKILL);
+  runner_->SignalWorker(kRound, LocalRank(1), SIGKILL);
+  ASSERT_TRUE(WaitForExits(1));
+  EXPECT_EQ(observer_.seen().exited[0].local_rank, LocalRank(1));
+  EXPECT_EQ(observer_.seen().exited[0].exit.signal, SIGKILL);
+  EXPECT_EQ(StopAndWait({}), std::vector<int64_t>{});
+  // The other one was let live until then.
+  EXPECT_EQ(observer_.seen().exited[1].exit.signal, SIGTERM);
+}
+
 TEST_F(GuardianRunnerTest, NamesWhyAProgramCannotBeRun) {
   WorkerCommand missing = ShellWorker(0, "", nullptr);
   missing.argv = {"/no/such/program"};

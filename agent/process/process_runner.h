@@ -63,6 +63,8 @@ class ProcessRunner {
   virtual void Stop(RoundId round, StopOptions options) = 0;
   // Sends a signal to every worker's group, such as SIGUSR1 forwarded.
   virtual void Signal(int signal) = 0;
+  // Sends a signal to one worker's group; nothing happens if it has ended.
+  virtual void SignalWorker(RoundId round, LocalRank local_rank, int signal) = 0;
   // The guardian kills all workers if this deadline passes without a later one: the agent is
   // frozen.
   virtual void RenewDeadline(Instant deadline) = 0;

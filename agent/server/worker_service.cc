@@ -17,9 +17,9 @@
 #include <utility>
 #include <vector>
 
+#include "agent/server/inbox.h"
 #include "agent/server/worker_connection.h"
 #include "base/entropy.h"
-#include "base/mutex.h"
 
 namespace muster::agent {
 namespace {
@@ -41,38 +41,6 @@ constexpr int64_t kLongestWaitMs = int64_t{7} * 24 * 3600 * 1000;
 
 struct SocketNameTag;
 using SocketName = RandomId<SocketNameTag, 16>;
-
-// What other threads ask of the service's thread. Shared with the callbacks of key-value calls,
-// which may come after the service is gone.
-class Inbox {
- public:
-  Inbox() : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
-  ~Inbox() { close(event_); }
-  Inbox(const Inbox&) = delete;
-  Inbox& operator=(const Inbox&) = delete;
-
-  int event() const { return event_; }
-
-  void Post(std::function<void()> task) {
-    base::MutexLock lock(mutex_);
-    tasks_.push_back(std::move(task));
-    uint64_t one = 1;
-    // Fails only when 2^64-1 wake-ups are pending: awake then, too.
-    [[maybe_unused]] ssize_t put = write(event_, &one, sizeof one);
-  }
-
-  std::deque<std::function<void()>> TakeAll() {
-    uint64_t count = 0;
-    [[maybe_unused]] ssize_t got = read(event_, &count, sizeof count);
-    base::MutexLock lock(mutex_);
-    return std::exchange(tasks_, {});
-  }
-
- private:
-  const int event_;
-  base::Mutex mutex_;
-  std::deque<std::function<void()>> tasks_ MUSTER_GUARDED_BY(mutex_);
-};
 
 uint8_t CodeOf(absl::StatusCode code) { return static_cast<uint8_t>(code); }
 
@@ -140,6 +108,16 @@ class WorkerService::Loop {
         if (p.is_announcement) peer.connection.Send(AnswerOf(p.request, absl::OkStatus()));
       }
       std::erase_if(peer.pending, [](const Pending& p) { return p.is_announcement; });
+    }
+  }
+
+  void Ping(const World& world) {
+    if (!round_ || round_->scope.world != world) return;
+    ++last_ping_;
+    for (Peer& peer : connections_) {
+      // One that doesn't read has enough of them.
+      if (peer.welcome == nullptr || peer.connection.has_unsent()) continue;
+      peer.connection.Send(worker_channel::Ping{.number = last_ping_});
     }
   }
 
@@ -242,7 +220,22 @@ class WorkerService::Loop {
   }
 
   void Close(uint64_t number) {
-    connections_.remove_if([&](const Peer& p) { return p.number == number; });
+    CloseAll([&](const Peer& p) { return p.number == number; });
+  }
+
+  template <class Which>
+  void CloseAll(Which which) {
+    std::vector<const worker_channel::Welcome*> closed;
+    connections_.remove_if([&](const Peer& p) {
+      if (!which(p)) return false;
+      if (p.welcome != nullptr) closed.push_back(p.welcome);
+      return true;
+    });
+    for (const worker_channel::Welcome* welcome : closed) {
+      bool has_other = std::any_of(connections_.begin(), connections_.end(),
+                                   [&](const Peer& p) { return p.welcome == welcome; });
+      if (!has_other) observer_->OnWorkerLeft(welcome->world, welcome->local_rank);
+    }
   }
 
   void Serve(uint64_t number, short events) {
@@ -263,7 +256,7 @@ class WorkerService::Loop {
 
   void DropBroken() {
     Instant now = clock_->Now();
-    connections_.remove_if([&](const Peer& p) {
+    CloseAll([&](const Peer& p) {
       bool is_silent = p.welcome == nullptr && now >= p.connected_at + kHelloPatience;
       return is_silent || p.connection.is_broken();
     });
@@ -273,6 +266,10 @@ class WorkerService::Loop {
   bool Take(Peer& peer, const Message& message) {
     if (const auto* hello = std::get_if<worker_channel::Hello>(&message)) return Let(peer, *hello);
     if (peer.welcome == nullptr) return false;
+    if (std::holds_alternative<worker_channel::Pong>(message)) {
+      observer_->OnWorkerAnswered(peer.welcome->world, peer.welcome->local_rank);
+      return true;
+    }
     if (const auto* done = std::get_if<worker_channel::StepDone>(&message)) {
       peer.step = *done;
       peer.reports_steps = true;
@@ -417,6 +414,7 @@ class WorkerService::Loop {
   std::optional<worker_channel::Abort> abort_;
   std::list<Peer> connections_;
   uint64_t last_number_ = 0;
+  uint64_t last_ping_ = 0;
   // That the rendezvous hasn't answered.
   size_t calls_ = 0;
 
@@ -474,6 +472,10 @@ void WorkerService::TellCheckpoint(const World& world, int64_t step) {
 
 void WorkerService::AgreeOnCheckpoint(const World& world) {
   loop_->Post([loop = loop_.get(), world] { loop->AgreeOnCheckpoint(world); });
+}
+
+void WorkerService::Ping(const World& world) {
+  loop_->Post([loop = loop_.get(), world] { loop->Ping(world); });
 }
 
 void WorkerService::AnswerCommit(const Answer& answer) {

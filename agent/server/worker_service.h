@@ -29,6 +29,9 @@ class WorkerServiceObserver {
   virtual ~WorkerServiceObserver() = default;
   virtual void OnShardReported(ShardReport report) = 0;
   virtual void OnCommitPublished(CommitDone done) = 0;
+  // A worker answered a ping; its last connection of this round was closed.
+  virtual void OnWorkerAnswered(const World& world, LocalRank local_rank) = 0;
+  virtual void OnWorkerLeft(const World& world, LocalRank local_rank) = 0;
   // A worker completed a step. Of several that came together only the last is told.
   virtual void OnStepReported(const World& world, LocalRank local_rank,
                               worker_channel::StepDone done) = 0;
@@ -73,6 +76,8 @@ class WorkerService {
   // Tells every worker of the round, also one that comes later, that it is over; requests that wait
   // are answered kAborted. Nothing happens for another world than the current one.
   void Abort(const World& world, Rank culprit, const std::string& reason);
+  // Asks every worker of the round for a sign of life.
+  void Ping(const World& world);
   // Asks rank 0, if its worker is here, to name a step to save after.
   void AskForCheckpoint(const World& world);
   // Tells every worker that reports steps to save after this one.

@@ -12,6 +12,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -134,6 +135,32 @@ class Observer : public WorkerServiceObserver {
       return known_.count(local_rank) && known_[local_rank] == step;
     });
   }
+  void OnWorkerAnswered(const World& world, LocalRank local_rank) override {
+    std::unique_lock lock(mutex_);
+    EXPECT_EQ(world.round, RoundId(1));
+    ++answers_[local_rank];
+    changed_.notify_all();
+  }
+  void OnWorkerLeft(const World& world, LocalRank local_rank) override {
+    std::unique_lock lock(mutex_);
+    EXPECT_EQ(world.round, RoundId(1));
+    left_.insert(local_rank);
+    changed_.notify_all();
+  }
+  bool HasAnswers(LocalRank local_rank, int count) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::milliseconds(kPatienceMs),
+                             [&] { return answers_[local_rank] >= count; });
+  }
+  bool HasLeft(LocalRank local_rank) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::milliseconds(kPatienceMs),
+                             [&] { return left_.contains(local_rank); });
+  }
+  bool HasLeftAlready(LocalRank local_rank) {
+    std::unique_lock lock(mutex_);
+    return left_.contains(local_rank);
+  }
   // Waits until that worker's step is known.
   bool HasStep(LocalRank local_rank, int64_t step) {
     std::unique_lock lock(mutex_);
@@ -171,6 +198,8 @@ class Observer : public WorkerServiceObserver {
   std::map<LocalRank, int64_t> steps_;
   std::map<LocalRank, int64_t> known_;
   int64_t announced_ = -1;
+  std::map<LocalRank, int> answers_;
+  std::set<LocalRank> left_;
   std::vector<ShardReport> shards_;
   std::vector<CommitDone> commits_;
   std::vector<std::pair<RoundId, LocalRank>> hellos_;
@@ -403,6 +432,30 @@ TEST_F(WorkerServiceTest, TheEndOfTheRoundAnswersAnAnnouncement) {
   auto one = Worker(1);
   one->Send(worker_channel::AnnounceCheckpoint{.request = 1, .step = 6});
   EXPECT_TRUE(one->IsClosed());
+}
+
+TEST_F(WorkerServiceTest, WorkersArePingedAndTheirAnswersToldOn) {
+  auto zero = Worker(0);
+  auto one = Worker(1);
+  service_->Ping(WorldOf(2));  // of another world
+  service_->Ping(WorldOf(1));
+  auto ping = zero->Get<worker_channel::Ping>();
+  EXPECT_EQ(one->Get<worker_channel::Ping>().number, ping.number);
+  zero->Send(worker_channel::Pong{ping.number});
+  EXPECT_TRUE(observer_.HasAnswers(LocalRank(0), 1));
+  service_->Ping(WorldOf(1));
+  EXPECT_NE(zero->Get<worker_channel::Ping>().number, ping.number);
+}
+
+TEST_F(WorkerServiceTest, AWorkerHasLeftWhenItsLastConnectionIsClosed) {
+  auto first = Worker(1);
+  auto second = Worker(1);
+  first.reset();
+  second->Send(worker_channel::SetKey{.request = 1, .key = "k", .value = "v"});
+  EXPECT_EQ(second->Get<worker_channel::Answer>().code, 0);
+  EXPECT_FALSE(observer_.HasLeftAlready(LocalRank(1)));
+  second.reset();
+  EXPECT_TRUE(observer_.HasLeft(LocalRank(1)));
 }
 
 TEST_F(WorkerServiceTest, OnlyRankZeroPublishes) {

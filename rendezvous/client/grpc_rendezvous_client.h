@@ -31,8 +31,10 @@ struct GrpcRendezvousClientOptions {
   // Where the rendezvous listens: an IP address or a name.
   std::string host{};
   uint16_t port = 0;
-  // From the start of an attempt until the rendezvous has answered.
-  Duration connect_timeout = std::chrono::seconds(3);
+  // From the start of an attempt until the rendezvous has answered. One that 10,000 nodes reach at
+  // once takes seconds to answer the last of them, and would never come to it if all gave up and
+  // began anew before.
+  Duration connect_timeout = std::chrono::seconds(10);
 };
 
 // `observer` must outlive the client.

@@ -1,6 +1,9 @@
 #include "rendezvous/core/attach_check.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <utility>
 
 namespace muster::rendezvous {
 namespace {
@@ -31,6 +34,67 @@ std::string Differ(const Names& names, const std::string& what, const std::strin
          names.first_node + " opened the job with " + job;
 }
 
+// The longest part of a command line that a sentence shows, and how much of it may come before the
+// place where two differ.
+constexpr size_t kMostShown = 120;
+constexpr size_t kShownBefore = 40;
+
+// Of a long text the part around `differs_at`.
+std::string Shown(const std::string& text, size_t differs_at) {
+  if (text.size() <= kMostShown) return "\"" + text + "\"";
+  const size_t begin = differs_at > kShownBefore ? differs_at - kShownBefore : 0;
+  const bool is_end = text.size() - begin <= kMostShown;
+  return std::string("\"") + (begin > 0 ? "..." : "") + text.substr(begin, kMostShown) +
+         (is_end ? "" : "...") + "\"";
+}
+
+std::optional<std::string> OtherProgram(const Names& names, const std::string& here,
+                                        const std::string& job) {
+  if (here.empty() || job.empty() || here == job) return std::nullopt;
+  const auto differs_at = static_cast<size_t>(
+      std::mismatch(here.begin(), here.end(), job.begin(), job.end()).first - here.begin());
+  return Differ(names, "the program", Shown(here, differs_at), Shown(job, differs_at)) +
+         "; give the same command on every node, another --rdzv-id for another job, or "
+         "--allow-other-programs everywhere";
+}
+
+const char* ScaleUpName(ScaleUp scale_up) {
+  switch (scale_up) {
+    case ScaleUp::kAuto:
+      return "auto";
+    case ScaleUp::kImmediate:
+      return "immediate";
+    case ScaleUp::kCheckpoint:
+      return "checkpoint";
+  }
+  return "unknown";
+}
+
+// What decides over restarts and membership: each by its flag.
+std::optional<std::string> OtherRules(const Names& names, const JobTerms& here,
+                                      const JobTerms& job) {
+  const std::pair<const char*, int JobTerms::*> kCounts[] = {
+      {"--max-restarts", &JobTerms::max_restarts},
+      {"--max-restarts-per-hour", &JobTerms::max_restarts_per_hour},
+      {"--max-early-failures", &JobTerms::max_early_failures},
+      {"--max-stuck-restarts", &JobTerms::max_stuck_restarts},
+      {"--max-node-failures", &JobTerms::max_node_failures}};
+  const std::string remedy = "; give the same on every node";
+  for (const auto& [flag, count] : kCounts) {
+    if (here.*count == job.*count) continue;
+    return Differ(names, flag, std::to_string(here.*count), std::to_string(job.*count)) + remedy;
+  }
+  if (here.min_uptime != job.min_uptime) {
+    return Differ(names, "--min-uptime", Seconds(here.min_uptime), Seconds(job.min_uptime)) +
+           remedy;
+  }
+  if (here.scale_up != job.scale_up) {
+    return Differ(names, "--scale-up", ScaleUpName(here.scale_up), ScaleUpName(job.scale_up)) +
+           remedy;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<std::string> MalformedAttach(const Attach& attach) {
@@ -57,6 +121,11 @@ std::optional<std::string> MalformedAttach(const Attach& attach) {
   if (terms.is_static && (*attach.node_rank < 0 || *attach.node_rank >= terms.max_nodes)) {
     return node + " has --node-rank=" + std::to_string(*attach.node_rank) +
            ", but --nnodes=" + Nodes(terms) + " allows 0 to " + std::to_string(terms.max_nodes - 1);
+  }
+  if (!terms.is_static && attach.node_rank &&
+      (*attach.node_rank < 0 || *attach.node_rank >= kMaxNodes)) {
+    return node + " has --node-rank=" + std::to_string(*attach.node_rank) + "; give 0 to " +
+           std::to_string(kMaxNodes - 1);
   }
   if (attach.running &&
       (attach.running->world.round.value == 0 || attach.running->world.id.IsNone())) {
@@ -85,11 +154,7 @@ std::optional<std::string> Disagreement(const JobTerms& job, const std::string& 
   if (here.min_nodes != job.min_nodes || here.max_nodes != job.max_nodes) {
     return Differ(names, "--nnodes", Nodes(here), Nodes(job)) + "; give the same on every node";
   }
-  if (here.max_restarts != job.max_restarts) {
-    return Differ(names, "--max-restarts", std::to_string(here.max_restarts),
-                  std::to_string(job.max_restarts)) +
-           "; give the same on every node";
-  }
+  if (auto rules = OtherRules(names, here, job)) return rules;
   if (here.join_timeout != job.join_timeout) {
     return Differ(names, "join_timeout", Seconds(here.join_timeout), Seconds(job.join_timeout)) +
            "; give the same --rdzv-conf on every node";
@@ -99,7 +164,7 @@ std::optional<std::string> Disagreement(const JobTerms& job, const std::string& 
                   Seconds(job.last_call_timeout)) +
            "; give the same --rdzv-conf on every node";
   }
-  return std::nullopt;
+  return OtherProgram(names, here.program, job.program);
 }
 
 }  // namespace muster::rendezvous

@@ -16,6 +16,7 @@ Attach Good() {
   attach.terms.min_nodes = 2;
   attach.terms.max_nodes = 3;
   attach.terms.version = "1";
+  attach.terms.program = "train.py --lr 1";
   return attach;
 }
 
@@ -43,6 +44,7 @@ TEST(AttachCheck, WhatIsMalformedIsNamed) {
          a.node_rank = 3;
        },
        "node b has --node-rank=3, but --nnodes=2:3 allows 0 to 2"},
+      {[](Attach& a) { a.node_rank = -1; }, "node b has --node-rank=-1; give 0 to 131071"},
       {[](Attach& a) { a.running = RunningWorld{}; },
        "node b runs a round without a number or a world id"},
       {[](Attach& a) { a.highest_round = RoundId(kMaxRound + 1); },
@@ -70,6 +72,30 @@ TEST(AttachCheck, ADisagreementNamesBothValuesAndWhatToDo) {
       {[](Attach& a) { a.terms.max_restarts = 5; },
        "node b has --max-restarts 5, but node a opened the job with 0; give the same on every "
        "node"},
+      {[](Attach& a) { a.terms.max_restarts_per_hour = 4; },
+       "node b has --max-restarts-per-hour 4, but node a opened the job with 0; give the same on "
+       "every node"},
+      {[](Attach& a) { a.terms.max_early_failures = 4; },
+       "node b has --max-early-failures 4, but node a opened the job with 0; give the same on "
+       "every "
+       "node"},
+      {[](Attach& a) { a.terms.max_stuck_restarts = 4; },
+       "node b has --max-stuck-restarts 4, but node a opened the job with 0; give the same on "
+       "every "
+       "node"},
+      {[](Attach& a) { a.terms.max_node_failures = 4; },
+       "node b has --max-node-failures 4, but node a opened the job with 0; give the same on every "
+       "node"},
+      {[](Attach& a) { a.terms.min_uptime = std::chrono::seconds(9); },
+       "node b has --min-uptime 9 s, but node a opened the job with 1 s; give the same on every "
+       "node"},
+      {[](Attach& a) { a.terms.scale_up = ScaleUp::kCheckpoint; },
+       "node b has --scale-up checkpoint, but node a opened the job with auto; give the same on "
+       "every node"},
+      {[](Attach& a) { a.terms.program = "train.py --lr 2"; },
+       "node b has the program \"train.py --lr 2\", but node a opened the job with \"train.py --lr "
+       "1\"; give the same command on every node, another --rdzv-id for another job, or "
+       "--allow-other-programs everywhere"},
       {[](Attach& a) { a.terms.join_timeout = std::chrono::milliseconds(1500); },
        "node b has join_timeout 1500 ms, but node a opened the job with 600 s; give the same "
        "--rdzv-conf on every node"},
@@ -82,6 +108,40 @@ TEST(AttachCheck, ADisagreementNamesBothValuesAndWhatToDo) {
     c.change(attach);
     EXPECT_EQ(Disagreement(job, "a", attach), c.sentence);
   }
+}
+
+TEST(AttachCheck, AProgramThatOneSideDoesNotTellIsNotCompared) {
+  JobTerms job = Good().terms;
+  Attach attach = Good();
+  attach.terms.program = "";
+  EXPECT_EQ(Disagreement(job, "a", attach), std::nullopt);
+  job.program = "";
+  EXPECT_EQ(Disagreement(job, "a", Good()), std::nullopt);
+}
+
+TEST(AttachCheck, OfLongCommandsThePartThatDiffersIsShown) {
+  const std::string same(300, 's');
+  JobTerms job = Good().terms;
+  job.program = same + " --seed=1 " + same;
+  Attach attach = Good();
+  attach.terms.program = same + " --seed=23 " + same;
+  const std::string around(32, 's');
+  EXPECT_EQ(Disagreement(job, "a", attach),
+            "node b has the program \"..." + around + " --seed=23 " + std::string(77, 's') +
+                "...\", but node a opened the job with \"..." + around + " --seed=1 " +
+                std::string(78, 's') +
+                "...\"; give the same command on every node, another --rdzv-id for another job, or "
+                "--allow-other-programs everywhere");
+}
+
+TEST(AttachCheck, ACommandThatGoesOnWhereTheOtherEndsIsShownToItsEnd) {
+  JobTerms job = Good().terms;
+  job.program = std::string(200, 's');
+  Attach attach = Good();
+  attach.terms.program = job.program + " --more";
+  const std::string sentence = Disagreement(job, "a", attach).value_or("");
+  EXPECT_NE(sentence.find("s --more\", but"), std::string::npos) << sentence;
+  EXPECT_NE(sentence.find(std::string(40, 's') + "\"; give"), std::string::npos) << sentence;
 }
 
 }  // namespace

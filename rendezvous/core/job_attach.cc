@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "rendezvous/core/attach_check.h"
+#include "rendezvous/core/facts_check.h"
 #include "rendezvous/core/job_rules.h"
 
 namespace muster::rendezvous {
@@ -57,6 +58,7 @@ void JobMachine::Rules::AttachNewcomer(SessionId session, const Attach& attach) 
   SendTo(member, Attached{options_.lease, options_.reconnect_timeout});
   Note("node " + attach.node_name + " joined; " + std::to_string(sessions_.size()) + " of " +
        NodeRange(terms_->min_nodes, terms_->max_nodes) + " attached");
+  CompareFacts(member);
   if (round_ && round_->is_recovered && attach.highest_round == round_->world.round) {
     member.lost_recovered_round = true;
     ++places_vacated_;
@@ -75,6 +77,7 @@ void JobMachine::Rules::Reattach(Member& member, SessionId session, const Attach
   }
   member.attach = attach;
   member.attach.running.reset();
+  member.attached_at = input_.now;
   Bind(member, session);
   SendTo(member, Attached{options_.lease, options_.reconnect_timeout});
   if (!claimants_.empty()) RefuseClaimants(member);
@@ -178,11 +181,26 @@ Member& JobMachine::Rules::AddMember(SessionId session, const Attach& attach) {
   member.id = id;
   member.attach = attach;
   member.attach.running.reset();
+  member.attached_at = input_.now;
   incarnations_[attach.incarnation] = &member;
-  if (attach.terms.is_static && attach.node_rank) holders_[*attach.node_rank] = &member;
+  if (attach.node_rank) holders_[*attach.node_rank] = &member;
   Bind(member, session);
   if (auto until = losses_.SetAsideUntil(attach.node_name, input_.now)) SetAside(member, *until);
   return member;
+}
+
+void JobMachine::Rules::CompareFacts(const Member& newcomer) {
+  const Member& first = members_.begin()->second;
+  const std::string& name = newcomer.attach.node_name;
+  if (&first == &newcomer || known_to_differ_.contains(name)) return;
+  const std::string text =
+      DifferencesOf({first.attach.node_name, first.attach.facts, first.attached_at},
+                    {name, newcomer.attach.facts, newcomer.attached_at});
+  if (text.empty()) return;
+  SendTo(newcomer, Notice{text});
+  if (known_to_differ_.size() >= kMaxKnownToDiffer) return;
+  known_to_differ_.insert(name);
+  Note(text);
 }
 
 void JobMachine::Rules::Bind(Member& member, SessionId session) {
@@ -224,7 +242,7 @@ Member* JobMachine::Rules::FindIncarnation(const Incarnation& incarnation) {
 }
 
 Member* JobMachine::Rules::HolderOf(const Attach& attach) {
-  if (!attach.terms.is_static || !attach.node_rank) return nullptr;
+  if (!attach.node_rank) return nullptr;
   auto holder = holders_.find(*attach.node_rank);
   return holder == holders_.end() ? nullptr : holder->second;
 }
@@ -240,7 +258,8 @@ void JobMachine::Rules::RefuseClaimants(const Member& holder) {
     Refuse(session, RefusalCode::kDisagrees,
            "job " + run_id_ + ": nodes " + holder.attach.node_name + " and " + claim.node_name +
                " both have --node-rank=" + std::to_string(*claim.node_rank) +
-               "; give each node its own, from 0 to " + std::to_string(terms_->max_nodes - 1));
+               "; give each node its own" +
+               (terms_->is_static ? ", from 0 to " + std::to_string(terms_->max_nodes - 1) : ""));
   }
 }
 

@@ -72,6 +72,7 @@ void JobMachine::Rules::Handle(Member& member, const CommitDone& message) {
   TellOfCommit(member.id);
 }
 
+// After a new commit: rank 0's agent is told last, and not yet if a stop is about to follow.
 void JobMachine::Rules::TellOfCommit(MemberId rank_zero) {
   round_->is_note_withheld = true;
   is_at_commit_ = true;
@@ -83,17 +84,6 @@ void JobMachine::Rules::TellOfCommit(MemberId rank_zero) {
   if (is_about_to_stop) return;
   round_->is_note_withheld = false;
   SendTo(members_.at(rank_zero), CommitNoted{round_->world, *last_commit_});
-}
-
-void JobMachine::Rules::SendWithheldNote() {
-  if (!round_->is_note_withheld) return;
-  round_->is_note_withheld = false;
-  const Member* first = round_->slots.front().member;
-  if (first != nullptr) SendTo(*first, CommitNoted{round_->world, *last_commit_});
-}
-
-bool JobMachine::Rules::CommitsCheckpoints() const {
-  return last_commit_ && last_commit_round_ >= previous_round_;
 }
 
 void JobMachine::Rules::LearnCommit(const std::optional<Commit>& commit, RoundId told_in) {

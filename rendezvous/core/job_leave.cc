@@ -71,6 +71,9 @@ void JobMachine::Rules::WeighDepartures() {
   if (!is_anyone_left) {
     departures_since_.reset();
     checkpoint_due_ = Instant::Never();
+    // No stop comes for them any more, with which rank 0's agent would hear of its commit.
+    const Member* first = round_->slots.front().member;
+    if (round_->is_note_withheld && first != nullptr) TellOfCommit(first->id);
     return;
   }
   const bool is_saved = round_->agreement.state() == Agreement::State::kSaved;

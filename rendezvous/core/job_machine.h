@@ -31,6 +31,7 @@
 //   WorkerFailed                 G C S S S O F    the round stops
 //   StopDone                     G C S S S O F    the last one ends the round
 //   Leave                        G G S S S O F    free; below MIN the job ends (75), nobody waits
+//   Leave, lost                  G G S S S O F    lost at once: another may come in its place
 //   ShardReport, CommitDone      G C R S V O F    granted, noted, or refused as stale
 //   LeaveRequest, NodeDrained    G G R S V O F    goes at the end of the round, which is stopped
 //   for

@@ -427,6 +427,33 @@ TEST(JobMachine, AFailureBesideANodeThatLeavesIsNotCharged) {
   EXPECT_EQ(Last<StartRound>(story, "a")->restarts_charged, 0);
 }
 
+// Seen in a storm: guardians were killed on enough nodes, and the job gave itself up.
+TEST(JobMachine, ANodeThatIsLostBelowMinIsWaitedForThoughItSaysGoodbye) {
+  JobStory story = RunningPair();
+  story.Send("b", Leave{.reason = "its guardian ended", .is_lost = true});
+  const StopRound& stop = *Last<StopRound>(story, "a");
+  EXPECT_EQ(stop.cause, StopCause::kPeerLost) << "a's workers may be blocked in a collective";
+  EXPECT_EQ(stop.culprit, Rank(2));
+  EXPECT_EQ(stop.reason, "lost node b: its guardian ended");
+  story.StopDone("a");
+  story.Lapse(1000);
+  story.Attach("b", {.life = 1});
+  EXPECT_EQ(Last<StartRound>(story, "a")->world.round, RoundId(2));
+  EXPECT_EQ(Last<StartRound>(story, "a")->restarts_charged, 0);
+}
+
+TEST(JobMachine, ANodeThatIsLostForGoodEndsTheRecoveryOfItsRound) {
+  JobStory story = RunningPair();
+  story.RestartRendezvous();
+  story.Attach("a", {.is_running = true});
+  story.Send("a", Leave{.reason = "its guardian ended", .is_lost = true});
+  EXPECT_EQ(story.machine().state(), JobState::kStopping) << "long before reconnect_timeout";
+  story.Attach("b", {.is_running = true});
+  story.StopDone("b");
+  story.Attach("a", {.life = 1, .highest_round = 0});
+  EXPECT_EQ(Last<StartRound>(story, "b")->world.round, RoundId(2));
+}
+
 TEST(JobMachine, NoCommitIsGrantedBeforeTheWorldIsCompleteAgain) {
   JobStory story = RunningPair();
   story.RestartRendezvous();

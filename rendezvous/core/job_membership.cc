@@ -99,8 +99,9 @@ bool JobMachine::Rules::WantsScaleUp() const {
 bool JobMachine::Rules::MayScaleUp() const {
   // A stop for those who leave takes in those who come.
   if (departures_since_) return false;
+  const bool makes_commits = last_commit_ && last_commit_round_ >= previous_round_;
   const bool is_bound_to_commits = terms_->scale_up == ScaleUp::kCheckpoint ||
-                                   (terms_->scale_up == ScaleUp::kAuto && CommitsCheckpoints());
+                                   (terms_->scale_up == ScaleUp::kAuto && makes_commits);
   return is_at_commit_ || !is_bound_to_commits;
 }
 
@@ -110,8 +111,11 @@ void JobMachine::Rules::FormRound() {
     const bool is_set_aside =
         MUSTER_PLANTED(kSetAsideIgnored, false, member.set_aside_until.has_value());
     if (!member.session || is_set_aside) continue;
-    candidates.push_back(
-        {id, member.attach.worker_count, member.attach.node_rank, member.last_group_rank});
+    candidates.push_back({.member = id,
+                          .worker_count = member.attach.worker_count,
+                          .wanted_place = member.attach.node_rank,
+                          .last_place = member.last_group_rank,
+                          .topology = member.attach.facts.topology});
   }
   const Assignment assignment = AssignRanks(std::move(candidates), terms_->max_nodes);
   previous_round_ = highest_round_;
@@ -317,9 +321,18 @@ void JobMachine::Rules::Depart(Member& member, const std::string& reason) {
 }
 
 void JobMachine::Rules::Handle(Member& member, const Leave& message) {
-  if (!IsFinal()) return Depart(member, message.reason);
-  effects_.emplace_back(EndSession{*member.session});
-  RemoveMember(member);
+  if (IsFinal()) {
+    effects_.emplace_back(EndSession{*member.session});
+    return RemoveMember(member);
+  }
+  if (!message.is_lost) return Depart(member, message.reason);
+  // While recovering a loss may still be made good, but this one has said that it can't.
+  if (state_ == JobState::kRecovering && member.slot) {
+    BeginStop(StopOrigin::kLoss, StopCause::kPeerLost,
+              "node " + member.attach.node_name + " is lost: " + message.reason,
+              round_->slots[*member.slot].first_rank);
+  }
+  Lose({&member}, message.reason);
 }
 
 void JobMachine::Rules::ForgetEmptyJob() {

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -29,8 +30,8 @@ inline constexpr int kExitTimedOut = 69;
 inline constexpr int kExitRunAgain = 75;
 // Those who wait are told of a change at most this often, so that N arrivals cost O(N) notices.
 inline constexpr Duration kNoticeInterval = std::chrono::seconds(1);
-// DESIGN: leaves within this are one event.
-inline constexpr Duration kDepartureWindow = std::chrono::milliseconds(500);
+// Differences of so many nodes are recorded; all others are told to the node alone.
+inline constexpr size_t kMaxKnownToDiffer = 64;
 
 class JobMachine::Rules {
  public:
@@ -87,6 +88,8 @@ class JobMachine::Rules {
   // Refuses a member and takes it out of the job, as lost.
   void Supersede(Member& member, const std::string& why);
   Member& AddMember(SessionId session, const Attach& attach);
+  // Says, once for each node, where it differs from the first one that is here.
+  void CompareFacts(const Member& newcomer);
   void Bind(Member& member, SessionId session);
   void Unbind(Member& member);
   void RemoveMember(Member& member);
@@ -114,7 +117,6 @@ class JobMachine::Rules {
   int ReadyNodes() const;
   int ReturningNodes() const { return static_cast<int>(members_.size() - sessions_.size()); }
   bool WantsScaleUp() const;
-  // Whether the round may be stopped now to take in those who wait.
   bool MayScaleUp() const;
   void FormRound();
   void FillRound(const std::vector<Member*>& participants, int world_size);
@@ -152,10 +154,7 @@ class JobMachine::Rules {
   // `told_in`: the latest round that the agent has seen.
   void LearnCommit(const std::optional<Commit>& commit, RoundId told_in);
   void SendOpenGrant();
-  // After a new commit: rank 0's agent is told last, unless a stop is about to follow.
   void TellOfCommit(MemberId rank_zero);
-  void SendWithheldNote();
-  bool CommitsCheckpoints() const;
 
   // ---- job_leave.cc ----
   void NoteDeparture(Member& member, Member::Departure departure);
@@ -189,13 +188,15 @@ class JobMachine::Rules {
   std::map<MemberId, Member> members_;
   std::unordered_map<Incarnation, Member*> incarnations_;
   std::unordered_map<SessionId, Member*> sessions_;
-  // Static layout: who has which node rank.
+  // Who has which --node-rank.
   std::unordered_map<int, Member*> holders_;
-  // Nodes of a static job that ask for a rank whose holder is still attached. They wait until the
+  // Nodes that ask for a --node-rank whose holder is still attached. They wait until the
   // holder shows a sign of life (then they are refused) or is gone (then they are sent away to
   // attach again, and the first takes the place): at most one lease.
   std::map<SessionId, Attach> claimants_;
   uint64_t arrivals_ = 0;
+  // Nodes whose differences from others have been said.
+  std::set<std::string> known_to_differ_;
   int set_aside_attached_ = 0;
   // Of agents that are attached, and of those whose stream ended.
   LeaseTable leases_;
@@ -240,7 +241,6 @@ class JobMachine::Rules {
   Instant last_commit_at_;
   // The round before the current one, as far as this life of the rendezvous knows.
   RoundId previous_round_;
-  // A commit is being noted: what waits for one may happen now.
   bool is_at_commit_ = false;
   std::optional<Verdict> verdict_;
 };

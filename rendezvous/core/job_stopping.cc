@@ -87,7 +87,10 @@ void JobMachine::Rules::BeginStop(StopOrigin origin, StopCause cause, const std:
     if (slot.state != SlotState::kRunning && slot.state != SlotState::kSucceeded) continue;
     if (slot.member != nullptr) SendTo(*slot.member, *round_->stop);
   }
-  SendWithheldNote();
+  const Member* first = round_->slots.front().member;
+  if (std::exchange(round_->is_note_withheld, false) && first != nullptr) {
+    SendTo(*first, CommitNoted{round_->world, *last_commit_});
+  }
   MaybeFinishStop();
 }
 

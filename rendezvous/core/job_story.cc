@@ -72,7 +72,9 @@ struct Describer {
     return "Shard " + Number(m.commit.step) + " of rank " + Number(m.rank.value);
   }
   std::string operator()(const CommitDone& m) { return "CommitDone " + Number(m.commit.step); }
-  std::string operator()(const Leave& m) { return "Leave: " + m.reason; }
+  std::string operator()(const Leave& m) {
+    return (m.is_lost ? "Leave, lost: " : "Leave: ") + m.reason;
+  }
   std::string operator()(const WorkerSucceeded& m) {
     return "WorkerSucceeded " + RoundText(m.world);
   }
@@ -160,6 +162,8 @@ void JobStory::Attach(const std::string& agent, AttachOptions options) {
   attach.terms.last_call_timeout = milliseconds(options_.last_call_ms);
   attach.terms.version = options.version;
   attach.terms.scale_up = options_.scale_up;
+  attach.terms.program = options.program;
+  attach.facts = options.facts;
   attach.candidate_port = 7;
   attach.highest_round = world(agent).round;
   if (options.highest_round) attach.highest_round = RoundId(*options.highest_round);

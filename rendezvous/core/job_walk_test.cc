@@ -93,6 +93,8 @@ const std::map<std::string, std::function<void(JobStory&)>> kEvents = {
      [](JobStory& s) {
        s.Send("a", CheckpointStepKnown{s.world("a"), 5});
      }},
+    {"leave, lost",
+     [](JobStory& s) { s.Send("a", Leave{.reason = "its guardian ended", .is_lost = true}); }},
     {"stream ends", [](JobStory& s) { s.Break("a"); }},
     {"lost",
      [](JobStory& s) {
@@ -165,6 +167,7 @@ const std::map<std::string, std::string> kTable = {
     {"stranger drained", "G C R S V O F"},
     {"checkpoint step", "G C R S V O F"},
     {"checkpoint step known", "G C R S V O F"},
+    {"leave, lost", "G G S S S O F"},
     {"shard", "G C R S V O F"},
     {"commit done", "G C R S V O F"},
     {"time", "G C R S V O F"},

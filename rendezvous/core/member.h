@@ -25,6 +25,8 @@ struct Member {
   // None while its stream is broken and it may still come back.
   std::optional<SessionId> session;
   Instant last_message;
+  // When `attach` came.
+  Instant attached_at;
   // Index among the slots of the current round; none for spares and those who wait.
   std::optional<size_t> slot;
   // Group rank in the last round it took part in: survivors keep their order.

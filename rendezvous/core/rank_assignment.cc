@@ -4,9 +4,12 @@
 #include <cstddef>
 
 #include "base/planted_fault.h"
+#include "rendezvous/core/natural_order.h"
 
 namespace muster::rendezvous {
 namespace {
+
+constexpr size_t kNone = static_cast<size_t>(-1);
 
 // Survivors in the order of their last places, then arrivals in the order they came.
 bool ComesBefore(const Candidate& a, const Candidate& b) {
@@ -15,46 +18,84 @@ bool ComesBefore(const Candidate& a, const Candidate& b) {
   return a.member < b.member;
 }
 
-// The place of each participant (sorted by ComesBefore), as an index.
+// The same, but arrivals by where they are.
+bool IsPlacedBefore(const Candidate& a, const Candidate& b) {
+  if (a.last_place || b.last_place) return ComesBefore(a, b);
+  if (a.topology.empty() != b.topology.empty()) return b.topology.empty();
+  const auto order = NaturalOrder(a.topology, b.topology);
+  return order == 0 ? ComesBefore(a, b) : order < 0;
+}
+
+// Places that are still free, and who has got one.
+class Seating {
+ public:
+  explicit Seating(size_t count) : chosen_(count, kNone), taken_(count, false) {}
+
+  struct Wish {
+    size_t participant = 0;
+    size_t place = 0;
+  };
+
+  // Each gets its place or, where that is taken or beyond those left for it and the ones after it,
+  // the nearest one that keeps their order. `wishes` is sorted by place.
+  void Seat(const std::vector<Wish>& wishes) {
+    std::vector<size_t> free;
+    for (size_t place = 0; place < taken_.size(); ++place) {
+      if (!taken_[place]) free.push_back(place);
+    }
+    size_t next = 0;
+    for (size_t i = 0; i < wishes.size(); ++i) {
+      const size_t last_fitting = free.size() - wishes.size() + i;
+      const size_t same =
+          std::lower_bound(free.begin(), free.end(), wishes[i].place) - free.begin();
+      const size_t index = std::min(std::max(next, same), last_fitting);
+      Take(wishes[i].participant, free[index]);
+      next = index + 1;
+    }
+  }
+
+  void FillHoles() {
+    size_t hole = 0;
+    for (size_t i = 0; i < chosen_.size(); ++i) {
+      if (chosen_[i] != kNone) continue;
+      while (taken_[hole]) ++hole;
+      Take(i, hole);
+    }
+  }
+
+  bool IsSeated(size_t participant) const { return chosen_[participant] != kNone; }
+  const std::vector<size_t>& chosen() const { return chosen_; }
+
+ private:
+  void Take(size_t participant, size_t place) {
+    chosen_[participant] = place;
+    taken_[place] = true;
+  }
+
+  // By participant.
+  std::vector<size_t> chosen_;
+  std::vector<bool> taken_;
+};
+
+// The place of each participant (sorted by IsPlacedBefore), as an index.
 std::vector<size_t> ChoosePlaces(const std::vector<Candidate>& participants) {
-  const size_t count = participants.size();
-  constexpr size_t kNone = static_cast<size_t>(-1);
-  std::vector<size_t> chosen(count, kNone);
-  std::vector<bool> taken(count, false);
-  for (size_t i = 0; i < count; ++i) {
+  Seating seating(participants.size());
+  std::vector<Seating::Wish> wishes;
+  for (size_t i = 0; i < participants.size(); ++i) {
     const std::optional<int>& wanted = participants[i].wanted_place;
-    if (!wanted || *wanted < 0 || static_cast<size_t>(*wanted) >= count || taken[*wanted]) continue;
-    chosen[i] = *wanted;
-    taken[*wanted] = true;
+    if (wanted && *wanted >= 0) wishes.push_back({i, static_cast<size_t>(*wanted)});
   }
-  std::vector<size_t> free;
-  for (size_t place = 0; place < count; ++place) {
-    if (!taken[place]) free.push_back(place);
+  std::stable_sort(wishes.begin(), wishes.end(),
+                   [](const auto& a, const auto& b) { return a.place < b.place; });
+  seating.Seat(wishes);
+  wishes.clear();
+  for (size_t i = 0; i < participants.size(); ++i) {
+    if (seating.IsSeated(i) || !participants[i].last_place) continue;
+    wishes.push_back({i, static_cast<size_t>(participants[i].last_place->value)});
   }
-  std::vector<size_t> survivors;
-  for (size_t i = 0; i < count; ++i) {
-    if (chosen[i] == kNone && participants[i].last_place) survivors.push_back(i);
-  }
-  // Each survivor takes its old place or, where that is beyond those left for it and the survivors
-  // after it, the last one that keeps the order.
-  size_t next = 0;
-  for (size_t s = 0; s < survivors.size(); ++s) {
-    const size_t old = participants[survivors[s]].last_place->value;
-    const size_t last_fitting = free.size() - survivors.size() + s;
-    const size_t same = std::lower_bound(free.begin(), free.end(), old) - free.begin();
-    const size_t index = std::min(std::max(next, same), last_fitting);
-    chosen[survivors[s]] = free[index];
-    taken[free[index]] = true;
-    next = index + 1;
-  }
-  size_t hole = 0;
-  for (size_t i = 0; i < count; ++i) {
-    if (chosen[i] != kNone) continue;
-    while (taken[hole]) ++hole;
-    chosen[i] = hole;
-    taken[hole] = true;
-  }
-  return chosen;
+  seating.Seat(wishes);
+  seating.FillHoles();
+  return seating.chosen();
 }
 
 // The planted fault: every survivor keeps its number, whatever was lost below it.
@@ -78,6 +119,7 @@ Assignment AssignRanks(std::vector<Candidate> candidates, int max_nodes) {
     assignment.spares.push_back(candidates[i].member);
   }
   candidates.resize(count);
+  std::sort(candidates.begin(), candidates.end(), IsPlacedBefore);
   const std::vector<size_t> chosen =
       MUSTER_PLANTED(kRanksHaveHoles, KeepOldPlaces(candidates), ChoosePlaces(candidates));
   std::vector<size_t> by_place(count);

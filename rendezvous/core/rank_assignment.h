@@ -1,10 +1,17 @@
-// Which node gets which place in a new round, and which first rank follows from it: nodes that ask
-// for a place get it, survivors of the last round keep their order, holes are filled by arrivals in
-// the order they came, and those beyond MAX are left out as spares. Pure; thread-safe.
+// Which node gets which place in a new round, and which first rank follows from it.
+// - Survivors of the last round come before arrivals, and those who came first before others; who
+// is
+//   beyond MAX is left out as a spare.
+// - Nodes with a --node-rank get that place. Where fewer nodes are there than it takes, they keep
+//   their order and are as near to it as they can be.
+// - The other survivors keep their order, and their places where they can.
+// - Arrivals fill the holes, by --topology-key where they have one, else in the order they came.
+// Pure; thread-safe.
 #ifndef MUSTER_RENDEZVOUS_CORE_RANK_ASSIGNMENT_H_
 #define MUSTER_RENDEZVOUS_CORE_RANK_ASSIGNMENT_H_
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/ids.h"
@@ -16,11 +23,12 @@ namespace muster::rendezvous {
 struct Candidate {
   MemberId member;
   int worker_count = 1;
-  // --node-rank. Honoured if it is below the number of nodes and nobody before asked for it; of two
-  // that ask for one place a survivor is before an arrival, then the earlier before the later.
+  // --node-rank, at least 0. Of two that ask for one place the earlier gets it, the other the next.
   std::optional<int> wanted_place;
   // Its place in the last round; none for an arrival.
   std::optional<GroupRank> last_place;
+  // Natural order; arrivals without one come last.
+  std::string topology;
 };
 
 struct Place {

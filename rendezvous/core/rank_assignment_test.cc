@@ -11,9 +11,14 @@ namespace muster::rendezvous {
 namespace {
 
 // A survivor of place `last`, or an arrival.
-Candidate Survivor(int id, int last) { return {MemberId(id), 1, std::nullopt, GroupRank(last)}; }
+Candidate Survivor(int id, int last, std::optional<int> wanted = std::nullopt) {
+  return {MemberId(id), 1, wanted, GroupRank(last), ""};
+}
 Candidate Arrival(int id, std::optional<int> wanted = std::nullopt) {
-  return {MemberId(id), 1, wanted, std::nullopt};
+  return {MemberId(id), 1, wanted, std::nullopt, ""};
+}
+Candidate ArrivalAt(int id, const std::string& topology) {
+  return {MemberId(id), 1, std::nullopt, std::nullopt, topology};
 }
 
 // "5 1 7 | 9": members by group rank, then spares.
@@ -60,11 +65,40 @@ TEST(RankAssignment, PlacesFollowTheTable) {
        {Survivor(1, 0), Survivor(2, 1), Arrival(9, 0)},
        3,
        "9 1 2 "},
-      {"of two that want one place the first gets it",
+      {"of two that want one place the first gets it, the other the next",
        {Arrival(1, 1), Arrival(2, 1), Arrival(3)},
        3,
-       "2 1 3 "},
-      {"a wanted place that isn't there is ignored", {Arrival(1, 7), Arrival(2, -1)}, 4, "1 2 "},
+       "3 1 2 "},
+      {"a place beyond the nodes that are there: the nearest",
+       {Arrival(1, 7), Arrival(2)},
+       4,
+       "2 1 "},
+      {"without node 1 those after it close up, in order",
+       {Survivor(1, 0, 0), Survivor(2, 2, 2), Survivor(3, 3, 3)},
+       4,
+       "1 2 3 "},
+      {"and make room again when it is back",
+       {Survivor(1, 0, 0), Survivor(2, 1, 2), Survivor(3, 2, 3), Arrival(9, 1)},
+       4,
+       "1 9 2 3 "},
+      {"node ranks far apart keep their order",
+       {Arrival(1, 90), Arrival(2, 7), Arrival(3, 40)},
+       4,
+       "2 3 1 "},
+      {"arrivals by topology, as people count",
+       {ArrivalAt(1, "rack10"), ArrivalAt(2, "rack2"), ArrivalAt(3, "rack1")},
+       4,
+       "3 2 1 "},
+      {"equal keys in the order they came", {ArrivalAt(2, "r1"), ArrivalAt(1, "r1")}, 4, "1 2 "},
+      {"those without a key come last", {Arrival(1), ArrivalAt(2, "r1")}, 4, "2 1 "},
+      {"a key never decides who is left out",
+       {ArrivalAt(1, "r9"), ArrivalAt(2, "r8"), ArrivalAt(3, "r1")},
+       2,
+       "2 1 | 3"},
+      {"survivors keep their places whatever the keys",
+       {Survivor(1, 0), ArrivalAt(3, "r1"), Survivor(2, 1), ArrivalAt(4, "r0")},
+       4,
+       "1 2 4 3 "},
       {"nobody", {}, 4, ""},
   };
   for (const Case& c : cases) EXPECT_EQ(Places(c.candidates, c.max_nodes), c.places) << c.rule;
@@ -83,30 +117,81 @@ TEST(RankAssignment, FirstRanksAddUpTheWorkersBefore) {
   EXPECT_EQ(assignment.world_size, 8);
 }
 
-TEST(RankAssignment, WhateverComesRanksHaveNoHoleAndSurvivorsKeepTheirOrder) {
+// The least number of survivors that must change their places, tried out: any choice of places that
+// keeps their order.
+int LeastMoves(const std::vector<int>& old_places, size_t next, int from, int count) {
+  if (next == old_places.size()) return 0;
+  int least = 1000;
+  const int after = static_cast<int>(old_places.size() - next) - 1;
+  for (int place = from; place + after < count; ++place) {
+    const int moves =
+        (place == old_places[next] ? 0 : 1) + LeastMoves(old_places, next + 1, place + 1, count);
+    least = std::min(least, moves);
+  }
+  return least;
+}
+
+TEST(RankAssignment, OverLossesAndArrivalsRanksMoveAsLittleAsPossible) {
   std::mt19937 random(7);
-  for (int round = 0; round < 2000; ++round) {
-    std::vector<int> old_places(12);
-    for (int i = 0; i < 12; ++i) old_places[i] = i;
-    std::shuffle(old_places.begin(), old_places.end(), random);
+  for (int job = 0; job < 60; ++job) {
+    const int max_nodes = 1 + static_cast<int>(random() % 8);
+    int arrived = 0;
+    std::vector<Candidate> members;  // last_place as of the round before
+    for (int round = 0; round < 25; ++round) {
+      for (int loss = random() % 3; loss > 0 && members.size() > 1; --loss) {
+        members.erase(members.begin() + random() % members.size());
+      }
+      for (int arrival = random() % 3; arrival > 0; --arrival) {
+        members.push_back(
+            ArrivalAt(++arrived, random() % 2 ? "r" + std::to_string(random() % 12) : ""));
+      }
+      if (members.empty()) continue;
+      std::shuffle(members.begin(), members.end(), random);
+      const Assignment assignment = AssignRanks(members, max_nodes);
+      const auto count = std::min<size_t>(max_nodes, members.size());
+      ASSERT_EQ(assignment.places.size(), count);
+      ASSERT_EQ(assignment.places.size() + assignment.spares.size(), members.size());
+      std::vector<int> old_places;
+      int moves = 0;
+      for (size_t i = 0; i < count; ++i) {
+        const Place& place = assignment.places[i];
+        ASSERT_EQ(place.group_rank, GroupRank(static_cast<int>(i)));
+        ASSERT_EQ(place.first_rank, Rank(static_cast<int>(i)));
+        auto member = std::find_if(members.begin(), members.end(),
+                                   [&](const Candidate& c) { return c.member == place.member; });
+        ASSERT_NE(member, members.end());
+        if (member->last_place) {
+          old_places.push_back(member->last_place->value);
+          moves += member->last_place == place.group_rank ? 0 : 1;
+        }
+        member->last_place = place.group_rank;
+      }
+      ASSERT_TRUE(std::is_sorted(old_places.begin(), old_places.end())) << "order changed";
+      ASSERT_EQ(moves, LeastMoves(old_places, 0, 0, static_cast<int>(count)));
+    }
+  }
+}
+
+TEST(RankAssignment, WithNodeRanksForAllTheOrderIsTheirs) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 500; ++round) {
+    std::vector<int> ranks(16);
+    for (int i = 0; i < 16; ++i) ranks[i] = i;
+    std::shuffle(ranks.begin(), ranks.end(), random);
     std::vector<Candidate> candidates;
-    const int survivors = static_cast<int>(random() % 8);
-    const int arrivals = static_cast<int>(random() % 5);
-    for (int i = 0; i < survivors; ++i) candidates.push_back(Survivor(100 + i, old_places[i]));
-    for (int i = 0; i < arrivals; ++i) candidates.push_back(Arrival(i + 1));
-    std::shuffle(candidates.begin(), candidates.end(), random);
-    const int max_nodes = 1 + static_cast<int>(random() % 12);
-    const Assignment assignment = AssignRanks(candidates, max_nodes);
-    ASSERT_EQ(assignment.places.size(), std::min<size_t>(max_nodes, candidates.size()));
-    ASSERT_EQ(assignment.places.size() + assignment.spares.size(), candidates.size());
+    const int count = 1 + static_cast<int>(random() % 16);
+    for (int i = 0; i < count; ++i) candidates.push_back(Arrival(i + 1, ranks[i]));
+    const Assignment assignment = AssignRanks(candidates, 16);
     int last = -1;
-    for (size_t i = 0; i < assignment.places.size(); ++i) {
-      ASSERT_EQ(assignment.places[i].group_rank, GroupRank(static_cast<int>(i)));
-      ASSERT_EQ(assignment.places[i].first_rank, Rank(static_cast<int>(i)));
-      for (const Candidate& candidate : candidates) {
-        if (candidate.member != assignment.places[i].member || !candidate.last_place) continue;
-        ASSERT_GT(candidate.last_place->value, last) << "survivors changed their order";
-        last = candidate.last_place->value;
+    for (const Place& place : assignment.places) {
+      const int wanted = *candidates[place.member.value - 1].wanted_place;
+      ASSERT_GT(wanted, last);
+      ASSERT_LE(place.group_rank.value, wanted) << "never beyond what was asked for";
+      last = wanted;
+    }
+    if (count == 16) {
+      for (const Place& place : assignment.places) {
+        ASSERT_EQ(place.group_rank.value, *candidates[place.member.value - 1].wanted_place);
       }
     }
   }

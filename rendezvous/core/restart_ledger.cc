@@ -31,12 +31,14 @@ RestartLedger::Answer RestartLedger::Charge(const JobTerms& terms, const RoundEn
 
 void RestartLedger::Pass(const JobTerms& terms, const RoundEnd& end) {
   NoteUptime(terms, end);
+  // Something else than the program ended it, so it says nothing about those before.
+  early_failures_ = 0;
   // Whoever came further than where the rounds failed is past the fault; less says nothing.
   if (stuck_ && end.last_step > stuck_->step) stuck_.reset();
 }
 
 void RestartLedger::NoteUptime(const JobTerms& terms, const RoundEnd& end) {
-  if (end.uptime >= terms.min_uptime) has_lived_ = true;
+  if (end.uptime >= terms.min_uptime || end.last_step >= 0) has_lived_ = true;
 }
 
 void RestartLedger::NoteStep(const RoundEnd& end) {

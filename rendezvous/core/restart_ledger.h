@@ -63,6 +63,7 @@ class RestartLedger {
     std::optional<Rank> culprit;
   };
 
+  // A program that completed a step can run at all, however short it lived.
   void NoteUptime(const JobTerms& terms, const RoundEnd& end);
   void NoteStep(const RoundEnd& end);
   std::string WhyNot(const JobTerms& terms) const;
@@ -71,6 +72,7 @@ class RestartLedger {
   // When the charges of the last hour were made.
   std::deque<Instant> recent_;
   bool has_lived_ = false;
+  // In a row, with nothing else between them.
   int early_failures_ = 0;
   std::optional<Stuck> stuck_;
   int64_t committed_step_ = -1;

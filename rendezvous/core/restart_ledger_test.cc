@@ -116,8 +116,27 @@ TEST(RestartLedger, ARoundThatAMembershipChangeEndedShowsThatTheProgramLives) {
   terms.max_early_failures = 2;
   RestartLedger ledger;
   EXPECT_TRUE(ledger.Charge(terms, EarlyEnd()).may_restart);
-  ledger.Pass(terms, EarlyEnd());  // too short to show anything
   ledger.Pass(terms, End());
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(ledger.Charge(terms, EarlyEnd()).may_restart);
+}
+
+TEST(RestartLedger, AMembershipChangeBreaksTheRowOfEarlyFailures) {
+  JobTerms terms = Terms();
+  terms.max_early_failures = 2;
+  RestartLedger ledger;
+  EXPECT_TRUE(ledger.Charge(terms, EarlyEnd()).may_restart);
+  ledger.Pass(terms, EarlyEnd());
+  EXPECT_TRUE(ledger.Charge(terms, EarlyEnd()).may_restart);
+  EXPECT_FALSE(ledger.Charge(terms, EarlyEnd()).may_restart);
+}
+
+TEST(RestartLedger, AProgramThatCompletedAStepHasLived) {
+  JobTerms terms = Terms();
+  terms.max_early_failures = 1;
+  RestartLedger ledger;
+  RestartLedger::RoundEnd end = EarlyEnd();
+  end.last_step = 0;
+  EXPECT_TRUE(ledger.Charge(terms, end).may_restart);
   EXPECT_TRUE(ledger.Charge(terms, EarlyEnd()).may_restart);
 }
 

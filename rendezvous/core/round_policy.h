@@ -10,6 +10,9 @@
 
 namespace muster::rendezvous {
 
+// DESIGN: leaves within this are one event.
+inline constexpr Duration kDepartureWindow = std::chrono::milliseconds(500);
+
 struct RoundQuestion {
   Instant now;
   int min_nodes = 1;

@@ -43,6 +43,10 @@ std::string DescribeFailure(const WorkerFailure& failure) {
     if (failure.exit.code == 126) text += ": the program is not executable";
     if (failure.exit.code == 127) text += ": the program was not found";
     if (!failure.message.empty()) text += " (" + failure.message + ")";
+  } else if (failure.hung) {
+    text += " hung and was killed";
+  } else if (failure.out_of_memory) {
+    text += " was killed by the kernel for want of memory (signal 9)";
   } else if (failure.exit.signal != 0) {
     text += " was killed by signal " + std::to_string(failure.exit.signal);
   } else {

@@ -109,6 +109,18 @@ TEST(Verdict, TheReasonNamesTheProcess) {
             "worker rank 3 (local rank 0, pid 4711) on node n exited with code 7");
 }
 
+TEST(Verdict, TheReasonTellsHangsAndWantOfMemoryFromOtherSignals) {
+  WorkerFailure failure = Failure(3, 0);
+  failure.exit.signal = 9;
+  failure.out_of_memory = true;
+  EXPECT_EQ(DescribeFailure(failure),
+            "worker rank 3 (local rank 0) on node n was killed by the kernel for want of memory "
+            "(signal 9)");
+  failure.out_of_memory = false;
+  failure.hung = true;
+  EXPECT_EQ(DescribeFailure(failure), "worker rank 3 (local rank 0) on node n hung and was killed");
+}
+
 TEST(Verdict, AProgramThatCannotStartIsBlamedBeforeAnEarlierFailure) {
   FailureList failures;
   failures.Add(At(1), Failure(0, 1));

@@ -25,8 +25,10 @@ constexpr uint8_t kHttp2Preface = 'P';
 constexpr uint8_t kTlsHello = 0x16;
 // How long to leave the sockets alone when the process has no file descriptor left.
 constexpr Duration kPause = std::chrono::milliseconds(100);
-// Accepted in one go before others are looked at.
-constexpr int kMaxAcceptsInARow = 256;
+// Accepted in one go before others are looked at: as many as the kernel keeps waiting (somaxconn is
+// 4096 by default), since it drops those that come while it is full, and they try again a second
+// later.
+constexpr size_t kMaxAcceptsInARow = 4096;
 
 bool Watch(int epoll_fd, int fd) {
   epoll_event event{};
@@ -134,29 +136,36 @@ void FirstByteListener::SetPaused(bool paused, Instant now) {
 
 void FirstByteListener::AcceptAll(int listening_fd) {
   Instant now = SystemClock().Now();
-  for (int n = 0; n < kMaxAcceptsInARow; ++n) {
+  std::vector<int> accepted;
+  while (accepted.size() < kMaxAcceptsInARow) {
     int fd = accept4(listening_fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) {
       bool full = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
       if (full && paused_until_.IsNever()) SetPaused(true, now);
       // ECONNABORTED and the like concern one connection: epoll comes back for the others.
-      return;
+      break;
     }
-    if (silent_.size() >= options_.max_silent) {
-      int oldest = silent_.front().fd;
-      Forget(oldest);
-      close(oldest);
-    }
-    Tune(fd);
-    if (!Watch(epoll_fd_, fd)) {
-      close(fd);
-      continue;
-    }
-    silent_.push_back({fd, now + options_.first_byte_timeout});
-    by_fd_[fd] = std::prev(silent_.end());
-    // Usually the first byte is there already.
-    LookAt(fd);
+    accepted.push_back(fd);
   }
+  // Only now, for handing one on takes ten times as long as accepting it.
+  for (int fd : accepted) Admit(fd, now);
+}
+
+void FirstByteListener::Admit(int fd, Instant now) {
+  if (silent_.size() >= options_.max_silent) {
+    int oldest = silent_.front().fd;
+    Forget(oldest);
+    close(oldest);
+  }
+  Tune(fd);
+  if (!Watch(epoll_fd_, fd)) {
+    close(fd);
+    return;
+  }
+  silent_.push_back({fd, now + options_.first_byte_timeout});
+  by_fd_[fd] = std::prev(silent_.end());
+  // Usually the first byte is there already.
+  LookAt(fd);
 }
 
 void FirstByteListener::LookAt(int fd) {

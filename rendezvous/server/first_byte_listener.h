@@ -45,8 +45,9 @@ struct FirstByteListenerOptions {
   // 0: any free port.
   uint16_t port = 0;
   Duration first_byte_timeout = std::chrono::seconds(10);
-  // Connections that have said nothing yet.
-  size_t max_silent = 1024;
+  // Connections that have said nothing yet: more than the nodes of a large job that all come in one
+  // moment, to a machine too busy to let them speak.
+  size_t max_silent = 1u << 14;
 };
 
 class FirstByteListener {
@@ -76,6 +77,7 @@ class FirstByteListener {
                     uint16_t port);
   void Run();
   void AcceptAll(int listening_fd);
+  void Admit(int fd, Instant now);
   void LookAt(int fd);
   void Forget(int fd);
   void DropExpired(Instant now);

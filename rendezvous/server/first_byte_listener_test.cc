@@ -10,6 +10,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -155,6 +156,20 @@ TEST(FirstByteListener, OfTooManySilentOnesTheOldestIsClosed) {
   EXPECT_FALSE(second.WaitForClose(milliseconds(0)));
   third.Say("P");
   EXPECT_EQ(grpc.Next(), 'g');
+}
+
+TEST(FirstByteListener, HandsOnEachOfManyThatCameAtOnce) {
+  constexpr int kClients = 300;
+  Taken grpc;
+  auto listener = Listen();
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < kClients; ++i) {
+    clients.push_back(std::make_unique<Client>(listener->port()));
+    if (i % 2 == 0) clients.back()->Say("P");
+  }
+  listener->Start(&grpc, nullptr);
+  for (int i = 1; i < kClients; i += 2) clients[i]->Say("P");
+  for (int i = 0; i < kClients; ++i) ASSERT_EQ(grpc.Next(), 'g') << "number " << i;
 }
 
 TEST(FirstByteListener, GoesOnAfterItRanOutOfDescriptors) {

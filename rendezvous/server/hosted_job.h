@@ -1,6 +1,6 @@
 // One job as the rendezvous hosts it: the machine that decides, and the key-value table of its
 // current round with the calls that wait there. It performs the machine's effects in order, through
-// a JobOutlet. Used on the loop's thread only (rendezvous/server/rendezvous_loop.h); answers of
+// a JobOutlet. Used by whoever turns the loop (rendezvous/server/rendezvous_loop.h); answers of
 // calls are run there too and must only enqueue.
 #ifndef MUSTER_RENDEZVOUS_SERVER_HOSTED_JOB_H_
 #define MUSTER_RENDEZVOUS_SERVER_HOSTED_JOB_H_

@@ -48,13 +48,15 @@ void RendezvousLoop::Stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-bool RendezvousLoop::Enqueue(Task task) {
+bool RendezvousLoop::Enqueue(Task task, size_t most_waiting) {
   {
     base::MutexLock lock(mutex_);
-    if (stopping_) return false;
+    if (stopping_ || tasks_.size() >= most_waiting) return false;
     tasks_.push_back(std::move(task));
+    if (is_turning_) return true;
+    is_turning_ = true;
   }
-  changed_.notify_one();
+  Turn(/*looks_around=*/false);
   return true;
 }
 
@@ -66,27 +68,62 @@ void RendezvousLoop::Poke() {
   changed_.notify_one();
 }
 
-void RendezvousLoop::Run() {
+void RendezvousLoop::Turn(bool looks_around) {
   std::deque<Task> batch;
+  std::optional<Instant> attended;
+  bool was_stopped = false;
+  bool wakes_sooner = false;
   while (true) {
-    const Instant wakeup = NextWakeup();
     {
       base::MutexLock lock(mutex_);
-      const auto wait = std::clamp(wakeup - options_.clock->Now(), Duration(0), kLongestSleep);
-      const auto end = std::chrono::steady_clock::now() + wait;
-      while (!stopping_ && !poked_ && tasks_.empty()) {
-        if (changed_.wait_until(mutex_, end) == std::cv_status::timeout) break;
-      }
-      if (stopping_) break;
-      poked_ = false;
       now_ = std::max(now_, options_.clock->Now());
       batch.swap(tasks_);
+      was_stopped = stopping_;
+      // Once for an instant: what is still due then is left to the loop's own thread.
+      const bool is_due = now_ >= next_due_ && attended != now_;
+      if (stopping_ || (batch.empty() && !is_due && !looks_around)) {
+        // What is left owes its answers: StopAll() gives them.
+        batch.swap(tasks_);
+        is_turning_ = false;
+        wakeup_ = next_due_;
+        wakes_sooner = wakeup_ < sleeps_until_;
+        break;
+      }
     }
     for (Task& task : batch) task(now_);
     batch.clear();
-    Attend(now_);
+    if (now_ >= next_due_ || looks_around) {
+      looks_around = false;
+      attended = now_;
+      Attend(now_);
+      next_due_ = NextWakeup();
+    }
     AnswerDrains(now_);
     PublishIdleness(now_);
+  }
+  if (was_stopped || wakes_sooner) changed_.notify_all();
+}
+
+void RendezvousLoop::Run() {
+  while (true) {
+    {
+      base::MutexLock lock(mutex_);
+      while (!stopping_ && !poked_) {
+        const Instant now = options_.clock->Now();
+        if (!is_turning_ && wakeup_ <= now) break;
+        // Whoever turns the loop attends to what is due, and says when the next is.
+        sleeps_until_ = is_turning_ ? Instant::Never() : wakeup_;
+        const auto wait = std::clamp(sleeps_until_ - now, Duration(0), kLongestSleep);
+        const auto end = std::chrono::steady_clock::now() + wait;
+        if (changed_.wait_until(mutex_, end) == std::cv_status::timeout && !is_turning_) break;
+      }
+      while (stopping_ && is_turning_) changed_.wait(mutex_);
+      if (stopping_) break;
+      poked_ = false;
+      if (is_turning_) continue;
+      is_turning_ = true;
+    }
+    Turn(/*looks_around=*/true);
   }
   StopAll();
 }
@@ -117,6 +154,18 @@ Instant RendezvousLoop::NextWakeup() const {
       next = std::min(next, *job->done_since() + options_.retention);
   }
   return next;
+}
+
+void RendezvousLoop::StepJob(Instant now, HostedJob& job, const JobEvent& event) {
+  job.Step(now, event);
+  NoteDue(job);
+}
+
+void RendezvousLoop::NoteDue(const HostedJob& job) {
+  next_due_ = std::min(next_due_, job.NextWakeup());
+  if (job.machine().IsBlank()) next_due_ = std::min(next_due_, now_);
+  if (job.done_since() && job.machine().IsDone())
+    next_due_ = std::min(next_due_, *job.done_since() + options_.retention);
 }
 
 // Kept, such jobs would fill kMaxJobs: one for each run id that was tried and given up.
@@ -155,6 +204,8 @@ void RendezvousLoop::Attend(Instant now) {
 }
 
 void RendezvousLoop::PublishIdleness(Instant now) {
+  if (!sessions_.empty() && published_sessions_ == sessions_.size() && asked_.empty()) return;
+  published_sessions_ = sessions_.size();
   bool is_someone_away = false;
   if (sessions_.empty()) {
     for (const auto& [run_id, job] : jobs_) {
@@ -208,7 +259,7 @@ void RendezvousLoop::Open(Instant now, SessionId id, Attach attach,
   if (job == nullptr)
     return sink->Cut(absl::ResourceExhaustedError("this rendezvous has too many jobs"));
   sessions_[id] = {job, sink};
-  job->Step(now, SessionMessage{id, std::move(attach)});
+  StepJob(now, *job, SessionMessage{id, std::move(attach)});
   sink->ReadNext();
 }
 
@@ -232,7 +283,7 @@ void RendezvousLoop::TakeMessage(SessionId session, AgentMessage message) {
     // The sink lives on even if the step ends the session.
     std::shared_ptr<SessionSink> sink = found->second.sink;
     if (!found->second.is_ending)
-      found->second.job->Step(now, SessionMessage{session, std::move(message)});
+      StepJob(now, *found->second.job, SessionMessage{session, std::move(message)});
     sink->ReadNext();
   });
 }
@@ -243,7 +294,7 @@ void RendezvousLoop::SessionEnded(SessionId session) {
     if (found == sessions_.end()) return;
     HostedJob* job = found->second.job;
     sessions_.erase(found);
-    job->Step(now, muster::rendezvous::SessionEnded{session});
+    StepJob(now, *job, muster::rendezvous::SessionEnded{session});
   });
 }
 
@@ -258,6 +309,7 @@ void RendezvousLoop::End(SessionId session) {
   found->second.sink->End();
   found->second.is_ending = true;
   ending_.emplace_back(now_ + kDrainTime, session);
+  next_due_ = std::min(next_due_, ending_.front().first);
 }
 
 void RendezvousLoop::Keep(const std::string& run_id, const World& world) {
@@ -283,22 +335,18 @@ CallId RendezvousLoop::EnqueueCall(
     const std::string& run_id, CallAnswer answer,
     std::function<void(Instant, HostedJob&, CallId, CallAnswer)> call) {
   CallId id(++last_id_);
-  {
-    base::MutexLock lock(mutex_);
-    if (!stopping_ && tasks_.size() < kMaxTasks) {
-      tasks_.push_back([this, run_id, id, answer, call = std::move(call)](Instant now) {
+  bool taken = Enqueue(
+      [this, run_id, id, answer, call = std::move(call)](Instant now) {
         if (now.IsNever()) return answer(absl::CancelledError("the rendezvous is shutting down"));
         auto found = jobs_.find(run_id);
         if (found == jobs_.end())
           return answer(absl::NotFoundError(absl::StrCat("no job \"", run_id, "\" is here")));
         call(now, *found->second, id, answer);
-      });
-      answer = nullptr;
-    }
-  }
-  changed_.notify_one();
-  // Full or stopping; the caller may try again elsewhere or later.
-  if (answer) answer(absl::CancelledError("the rendezvous is shutting down or overloaded"));
+        NoteDue(*found->second);
+      },
+      kMaxTasks);
+  // The caller may try again elsewhere or later.
+  if (!taken) answer(absl::CancelledError("the rendezvous is shutting down or overloaded"));
   return id;
 }
 
@@ -359,7 +407,9 @@ void RendezvousLoop::Drain(DrainOrder order, DrainAnswer answer) {
 }
 
 void RendezvousLoop::StartDrain(Instant now, const DrainOrder& order, DrainAnswer answer) {
-  Draining drain{.node = order.node, .agents = {}, .until = now + order.wait, .answer = {}};
+  Draining drain;
+  drain.node = order.node;
+  drain.until = now + order.wait;
   std::string others;
   for (const auto& [run_id, job] : jobs_) {
     if (order.run_id && run_id != *order.run_id) continue;
@@ -385,9 +435,10 @@ void RendezvousLoop::StartDrain(Instant now, const DrainOrder& order, DrainAnswe
     return answer(absl::ResourceExhaustedError("too many callers wait for nodes that leave"));
   }
   for (const auto& [run_id, incarnation] : drain.agents) {
-    jobs_.at(run_id)->Step(now, NodeDrained{incarnation});
+    StepJob(now, *jobs_.at(run_id), NodeDrained{incarnation});
   }
   if (order.wait <= Duration(0)) return answer(drain.count);
+  next_due_ = std::min(next_due_, drain.until);
   drain.answer = std::move(answer);
   draining_.push_back(std::move(drain));
 }
@@ -434,7 +485,7 @@ void RendezvousLoop::Unwatch(WatchId watch) {
 void RendezvousLoop::HostStopping(const std::string& reason, int exit_code) {
   Enqueue([this, reason, exit_code](Instant now) {
     for (auto& [run_id, job] : jobs_)
-      job->Step(now, muster::rendezvous::HostStopping{reason, exit_code});
+      StepJob(now, *job, muster::rendezvous::HostStopping{reason, exit_code});
   });
 }
 

@@ -1,11 +1,16 @@
-// The one thread that owns every job of a rendezvous. Streams and calls enqueue events from gRPC's
+// The one loop that owns every job of a rendezvous. Streams and calls enqueue events from gRPC's
 // threads; the loop feeds them to the jobs one at a time, keeps the only timer, and performs what
 // the jobs decide. The instant of a batch is read before the batch is taken, so every event that
 // was received by then is handled before a lease is found to be over.
 //
-// Thread-safe. Sinks and answers are called on the loop's thread (or, after Stop(), on the
-// caller's) and must only enqueue. No gRPC here: rendezvous_service.h is the way in from the
-// network.
+// It is turned by one thread at a time: by the one that enqueues where nobody turns it yet, else by
+// the one that does, which comes to the new event before it lets go; and by a thread of its own
+// when a timer is due. So an event needs no second thread to wake up, which for the heartbeats of
+// thousands of agents is most of what they cost.
+//
+// Thread-safe; nobody may enqueue while holding a lock that a sink or an answer takes. Sinks and
+// answers are called by whoever turns the loop (or, after Stop(), by its own thread) and must only
+// enqueue. No gRPC here: rendezvous_service.h is the way in from the network.
 #ifndef MUSTER_RENDEZVOUS_SERVER_RENDEZVOUS_LOOP_H_
 #define MUSTER_RENDEZVOUS_SERVER_RENDEZVOUS_LOOP_H_
 
@@ -144,11 +149,18 @@ class RendezvousLoop : private JobOutlet {
   };
   using Task = std::function<void(Instant now)>;
 
-  // False if the loop has stopped; the task is dropped then.
-  bool Enqueue(Task task);
+  // False if the loop has stopped, or if so many tasks wait that one of these is too many; the task
+  // is dropped then.
+  bool Enqueue(Task task, size_t most_waiting = SIZE_MAX);
   CallId EnqueueCall(const std::string& run_id, CallAnswer answer,
                      std::function<void(Instant, HostedJob&, CallId, CallAnswer)> call);
   void Run();
+  // Handles what waits, and all that comes meanwhile. The caller has set is_turning_. With
+  // `looks_around` it attends to what is due though its own bookkeeping knows of nothing.
+  void Turn(bool looks_around);
+  void StepJob(Instant now, HostedJob& job, const JobEvent& event);
+  // A job has changed: what is due for it next, and when.
+  void NoteDue(const HostedJob& job);
   void Attend(Instant now);
   void Open(Instant now, SessionId id, Attach attach, std::shared_ptr<SessionSink> sink);
   HostedJob* JobFor(const std::string& run_id);
@@ -168,8 +180,12 @@ class RendezvousLoop : private JobOutlet {
   const Instant started_;
   std::atomic<uint64_t> last_id_{0};
 
-  // The loop's thread alone.
+  // For whoever turns the loop, alone.
   Instant now_;
+  // Nothing is due by the time alone before this; something may be at it.
+  Instant next_due_ = Instant::Never();
+  // What WaitUntilIdle() was last told.
+  std::optional<size_t> published_sessions_;
   std::map<std::string, std::unique_ptr<HostedJob>> jobs_;
   std::unordered_map<SessionId, Session> sessions_;
   // Ending sessions by the instant at which they are cut if they haven't drained; oldest first.
@@ -183,6 +199,10 @@ class RendezvousLoop : private JobOutlet {
   base::Mutex mutex_;
   std::condition_variable_any changed_;
   std::deque<Task> tasks_ MUSTER_GUARDED_BY(mutex_);
+  bool is_turning_ MUSTER_GUARDED_BY(mutex_) = false;
+  // As next_due_, for the loop's own thread, and until when that one sleeps.
+  Instant wakeup_ MUSTER_GUARDED_BY(mutex_) = Instant::Never();
+  Instant sleeps_until_ MUSTER_GUARDED_BY(mutex_) = Instant::Never();
   bool poked_ MUSTER_GUARDED_BY(mutex_) = false;
   bool stopping_ MUSTER_GUARDED_BY(mutex_) = false;
   // For WaitUntilIdle(): open sessions, and whether a member of a job is away.

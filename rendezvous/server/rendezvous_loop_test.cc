@@ -1,5 +1,6 @@
 #include "rendezvous/server/rendezvous_loop.h"
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -7,8 +8,10 @@
 #include <deque>
 #include <future>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -172,6 +175,52 @@ struct Pair {
   // Kept, for a promise that goes away makes its future ready.
   std::shared_ptr<std::promise<absl::StatusOr<std::string>>> last_answer;
 };
+
+TEST(RendezvousLoop, WhoeverAsksTurnsAnIdleLoop) {
+  Pair pair;
+  pair.Settle();
+  std::thread::id turned_by;
+  pair.loop.GetStatus(std::nullopt, [&](const absl::StatusOr<std::vector<JobStatus>>&) {
+    turned_by = std::this_thread::get_id();
+  });
+  EXPECT_EQ(turned_by, std::this_thread::get_id()) << "no other thread has to wake up";
+}
+
+TEST(RendezvousLoop, AnswersManyThreadsInTheOrderOfEach) {
+  constexpr int kThreads = 4, kCalls = 500;
+  Pair pair;
+  // Only the loop touches them, one caller at a time.
+  std::array<std::vector<int>, kThreads> answered;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&pair, &answered, t] {
+      for (int i = 0; i < kCalls; ++i) {
+        pair.loop.SetKey(pair.scope(), "key", "value",
+                         [&answered, t, i](const absl::StatusOr<std::string>& status) {
+                           if (status.ok()) answered[t].push_back(i);
+                         });
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  pair.Settle();
+  std::vector<int> in_order(kCalls);
+  std::iota(in_order.begin(), in_order.end(), 0);
+  for (const std::vector<int>& calls : answered) EXPECT_EQ(calls, in_order);
+}
+
+TEST(RendezvousLoop, ATimerIsServedWhileOthersKeepTheLoopTurning) {
+  Pair pair;
+  auto answer = pair.Get("key", milliseconds(400));
+  std::atomic<bool> is_over = false;
+  std::thread busy([&] {
+    while (!is_over) pair.loop.TakeMessage(pair.sessions[0], Heartbeat{1});
+  });
+  pair.clock.Advance(milliseconds(500));
+  EXPECT_EQ(answer.wait_for(seconds(20)), std::future_status::ready);
+  is_over = true;
+  busy.join();
+}
 
 TEST(RendezvousLoop, ExpiresALeaseByItsClockAlone) {
   Pair pair;

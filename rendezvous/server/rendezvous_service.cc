@@ -150,9 +150,12 @@ class SessionReactor
       session_ = loop_->NewSessionId();
     }
     loop_->OpenSession(session_, std::move(*attach), self_);
-    base::MutexLock lock(session_mutex_);
-    is_known_ = true;
-    if (has_ended_) Tell();
+    {
+      base::MutexLock lock(session_mutex_);
+      is_known_ = true;
+      if (!has_ended_) return;
+    }
+    ReportEnd();
   }
 
   void OnCancel() override {
@@ -165,16 +168,14 @@ class SessionReactor
     self_.reset();  // The last line: it may delete this.
   }
 
-  void ReportEnd() {
-    base::MutexLock lock(session_mutex_);
-    has_ended_ = true;
-    Tell();
-  }
-
   // Tells the loop once, as soon as it knows the session.
-  void Tell() MUSTER_REQUIRES(session_mutex_) {
-    if (was_told_ || !is_known_) return;
-    was_told_ = true;
+  void ReportEnd() {
+    {
+      base::MutexLock lock(session_mutex_);
+      has_ended_ = true;
+      if (was_told_ || !is_known_) return;
+      was_told_ = true;
+    }
     loop_->SessionEnded(session_);
   }
 
@@ -344,7 +345,9 @@ class RendezvousService : public proto::Rendezvous::CallbackService {
                                   const proto::DrainRequest* request,
                                   proto::DrainReply* reply) override {
     auto reactor = CallReactor::New(loop_);
-    RendezvousLoop::DrainOrder order{.node = request->node(), .wait = Wait(request->wait_ms())};
+    RendezvousLoop::DrainOrder order;
+    order.node = request->node();
+    order.wait = Wait(request->wait_ms());
     if (request->has_run_id()) order.run_id = request->run_id();
     loop_->Drain(std::move(order), [reactor, reply](const absl::StatusOr<int>& agents) {
       reactor->Answer(agents.status(), [&] { reply->set_agents(*agents); });

@@ -1,6 +1,6 @@
 // Keeps (run id, world id, round) of each job on disk (`--state-dir`), so that a rendezvous that
 // comes back never reuses the number of a round. One small text file, replaced as a whole: written
-// beside it, fsynced and renamed. Not thread-safe; the loop's thread owns it.
+// beside it, fsynced and renamed. Not thread-safe; the loop owns it.
 #ifndef MUSTER_RENDEZVOUS_SERVER_ROUND_STORE_H_
 #define MUSTER_RENDEZVOUS_SERVER_ROUND_STORE_H_
 

@@ -134,7 +134,10 @@ class OtherNode(Nodes):
             said_before = b.out.count("round %s " % old_round)
         finally:
             for pid in frozen:
-                os.kill(pid, signal.SIGCONT)
+                try:
+                    os.kill(pid, signal.SIGCONT)
+                except ProcessLookupError:
+                    pass  # thawed, its guardian has killed it before we come to it
         b.wait_for_output("of 2 step", SOON)
         wait_for(lambda: int(self.last_round(b)) > lone and int(self.last_round(a)) > lone,
                  "a world of two again", SOON)

@@ -143,10 +143,10 @@ class Pid1(process_kit.Case):
             self.skipTest("pid namespaces can't be made here: " + reason)
         super().setUp()
 
-    def start_as_init(self, *words):
+    def start_as_init(self, *words, **options):
         """`muster run` as pid 1, and that process' pid here. Signals go to it from outside."""
         outer = process_kit.Process(self, ["unshare", "-Urpf", "--mount-proc", process_kit.MUSTER,
-                                           "run", "--standalone", *words])
+                                           "run", "--standalone", *words], **options)
 
         def find():
             for pid in process_kit.all_pids():
@@ -196,6 +196,22 @@ class Pid1(process_kit.Case):
                                   "while :; do sleep 0.05; done")
                 self.assert_ends(outer, 128 + number, "stopped by " + number.name)
                 self.assertEqual(outer.out.count("bye\n"), 2, outer.said())
+
+    def test_bl25_ctrl_c_on_its_terminal(self):
+        # It reaches pid 1's group and, from pid 1, the launcher; the workers get it once.
+        terminal = cluster_kit.Terminal()
+        outer, _ = self.start_as_init(
+            "--nproc-per-node=2", "--no-python", "sh", "-c",
+            'trap "echo int >> got.$RANK; exit 0" INT; echo up; while :; do sleep 0.05; done',
+            stdin=terminal.slave, preexec=terminal.take)
+        wait_for(lambda: outer.out.count("up\n") == 2, "both workers")
+        terminal.type(b"\x03")
+        # unshare itself is in the terminal's group, too.
+        wait_for(lambda: not outer.is_running(), "the end of pid 1's parent")
+        wait_for(lambda: not process_kit.tagged(self.tag), "the end of pid 1")
+        terminal.close()
+        for rank in (0, 1):
+            self.assertEqual(process_kit.read(os.path.join(self.work, "got.%d" % rank)), b"int\n")
 
     def test_bl25_it_ends_within_the_grace(self):
         outer = self.stop(signal.SIGTERM, 'trap "" TERM; echo up; while :; do sleep 0.05; done',

@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+import subprocess
 import sys
 import time
 
@@ -136,6 +137,39 @@ class Interrupts(cluster_kit.Cluster):
         with socket.create_server(("127.0.0.1", self.port)):
             node = self.node(1, "--rdzv-conf=is_host=0", "--no-python", "true")
             self.check(node, signal.SIGINT, "doesn't answer")
+
+
+class Resolver(process_kit.Case):
+    """BL-03 while a name server doesn't answer. Skipped where namespaces can't be made."""
+    ASKED = ("import socket; s = socket.socket(type=socket.SOCK_DGRAM); s.bind(('127.0.0.1', 53)); "
+             "print('ready', flush=True); s.recv(1); print('asked', flush=True); s.recv(1 << 30)")
+
+    def setUp(self):
+        reason = subprocess.run(["unshare", "-Urmn", "/sbin/ip", "link", "set", "lo", "up"],
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                check=False).stdout.decode().strip()
+        if reason:
+            self.skipTest("namespaces can't be made here: " + reason)
+        super().setUp()
+
+    def test_bl03_a_name_server_that_does_not_answer(self):
+        resolv = self.write("resolv.conf", "nameserver 127.0.0.1\noptions timeout:30\n")
+        server = process_kit.Process(self, [
+            "unshare", "-Urmn", "sh", "-c",
+            "/sbin/ip link set lo up && mount --bind %s /etc/resolv.conf && exec python3 -c \"%s\"" %
+            (resolv, self.ASKED)])
+        server.wait_for_output("ready")
+        node = process_kit.Process(self, [
+            "nsenter", "-t", str(server.pid), "-U", "--preserve-credentials", "-m", "-n",
+            process_kit.MUSTER, "run", "--nnodes=2", "--rdzv-backend=c10d",
+            "--rdzv-endpoint=node-0.example:29400", "--no-python", "true"])
+        server.wait_for_output("asked")
+        before = time.monotonic()
+        node.signal(signal.SIGINT)
+        self.assert_ends(node, 130)
+        self.assertLess(time.monotonic() - before, Interrupts.GONE)
+        server.signal(signal.SIGKILL)
+        server.wait()
 
 
 if __name__ == "__main__":

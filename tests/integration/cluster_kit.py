@@ -1,8 +1,10 @@
 """A rendezvous of its own and agents around it, each with the address of another node."""
+import fcntl
 import os
 import re
 import shutil
 import signal
+import termios
 
 import process_kit
 from process_kit import wait_for
@@ -16,6 +18,27 @@ UNTIL_FINISH = "until [ -e finish ]; do sleep 0.05; done"
 def is_full():
     """Whether the cases run as often and as long as they were reported (tests/CASES.md)."""
     return os.environ.get("MUSTER_CASES_FULL", "") not in ("", "0")
+
+
+class Terminal:
+    """A terminal of its own, as a login's: what is typed, and what a hang-up does."""
+
+    def __init__(self):
+        self.master, self.slave = os.openpty()
+
+    def take(self):
+        """In the child: a session of its own on this terminal, as the foreground's."""
+        os.setsid()
+        fcntl.ioctl(self.slave, termios.TIOCSCTTY, 0)
+
+    def type(self, text):
+        os.write(self.master, text)
+
+    def close(self):
+        for fd in (self.master, self.slave):
+            if fd >= 0:
+                os.close(fd)
+        self.master = self.slave = -1
 
 
 class Cluster(process_kit.Case):

@@ -124,6 +124,10 @@ class SimAgent {
   void Perform(agent::SendToRendezvous& effect);
   void Perform(agent::SpawnGroup& effect);
   void Perform(agent::StopGroup& effect);
+  // Hangs aren't simulated: without a timeout nothing of this comes.
+  void Perform(agent::PingWorkers&) {}
+  void Perform(agent::LookAtHungWorker&) {}
+  void Perform(agent::KillWorker&) {}
   void Perform(agent::AbortCollectives&) {}
   void Perform(agent::RenewDeadline& effect);
   void Perform(agent::AnswerCommit& effect);

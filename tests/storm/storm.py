@@ -133,6 +133,8 @@ class Storm:
                                   "--nproc-per-node=%d" % WORKERS, "--rdzv-endpoint=" + endpoint,
                                   "--rdzv-id=storm", "--rdzv-conf=last_call_timeout=1",
                                   "--local-addr=" + node.address, "--max-restarts=1000000",
+                                  # Faults may well strike at one step again and again.
+                                  "--max-early-failures=0", "--max-stuck-restarts=0",
                                   "--no-python", WORKER, case.work],
                            os.path.join(case.temporary, "slot_%d" % index))
                       for index, node in enumerate(nodes[:SLOTS])]

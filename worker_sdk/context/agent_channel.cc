@@ -264,6 +264,10 @@ bool AgentChannel::Take(const Message& message) {
     (void)SendAll(worker_channel::Encode(worker_channel::CheckpointKnown{at->step}));
     return true;
   }
+  if (const auto* ping = std::get_if<worker_channel::Ping>(&message)) {
+    AnswerPing(ping->number);
+    return true;
+  }
   const auto* answer = std::get_if<worker_channel::Answer>(&message);
   if (answer == nullptr) return false;
   base::MutexLock lock(mutex_);
@@ -272,6 +276,14 @@ bool AgentChannel::Take(const Message& message) {
   if (it != calls_.end()) it->second = *answer;
   answered_.notify_all();
   return true;
+}
+
+// Doesn't wait for the agent to read, since this thread must go on reading: it asks again. A frame
+// of a few bytes goes whole or not at all.
+void AgentChannel::AnswerPing(uint64_t number) {
+  std::string frame = worker_channel::Encode(worker_channel::Pong{number});
+  base::MutexLock lock(send_mutex_);
+  (void)send(fd_, frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 void AgentChannel::End(int lost_rank, const std::string& reason) {

@@ -1,5 +1,6 @@
 // The worker's end of the channel to its agent: requests and answers, and the agent's pushes. One
-// control thread, which only reads. When the agent goes away, the abort signal is raised.
+// control thread, which reads and answers pings. When the agent goes away, the abort signal is
+// raised.
 //
 // Thread-safe. In a forked child there's no control thread: every call fails with
 // kFailedPrecondition and destruction does nothing to the parent's channel; a child that needs the
@@ -69,6 +70,7 @@ class AgentChannel {
   void ReadUntilTheEnd();
   // One message of the agent's; false if it may not come now.
   bool Take(const worker_channel::Message& message);
+  void AnswerPing(uint64_t number) MUSTER_EXCLUDES(send_mutex_);
   // Raises the abort signal and ends all waits.
   void End(int lost_rank, const std::string& reason);
 

@@ -4,9 +4,11 @@
 #include <utility>
 
 #include "base/entropy.h"
+#include "base/env.h"
 #include "worker_sdk/context/agent_channel.h"
 #include "worker_sdk/context/environment.h"
 #include "worker_sdk/context/memory_store.h"
+#include "worker_sdk/context/stack_dump.h"
 
 namespace muster {
 namespace {
@@ -117,7 +119,10 @@ class SoloContext : public Context {
 Result<std::unique_ptr<Context>> Context::Create() {
   Result<std::optional<AgentAddress>> agent = ReadEnvironment(std::getenv);
   if (!agent.ok()) return agent.status();
-  if (*agent) return LaunchedContext::Create(**agent);
+  if (*agent) {
+    InstallStackDump(std::getenv(env::kStackSignal));
+    return LaunchedContext::Create(**agent);
+  }
   return std::unique_ptr<Context>(std::make_unique<SoloContext>());
 }
 

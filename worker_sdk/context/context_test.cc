@@ -261,6 +261,20 @@ TEST_F(ContextTest, APushNamesTheLostRankAndEndsWaits) {
   EXPECT_EQ(context->store().Set("k", "v").code(), StatusCode::kAborted);
 }
 
+TEST_F(ContextTest, PingsAreAnsweredWhateverTheProgramDoes) {
+  FakeAgent agent(1);
+  agent.Start();
+  auto context = CreateRank(agent, 0);
+  // The main thread waits; the SDK's answers.
+  agent.PushPing(4);
+  agent.PushPing(5);
+  auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (agent.pongs().size() < 2 && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(agent.pongs(), (std::vector<uint64_t>{4, 5}));
+}
+
 TEST_F(ContextTest, TheEndOfTheAgentIsAnAbort) {
   auto agent = std::make_unique<FakeAgent>(1);
   agent->Start();

@@ -113,13 +113,20 @@ std::vector<int64_t> FakeAgent::AwaitKnown(size_t count) {
   return Await(mutex_, heard_, known_, count);
 }
 
-void FakeAgent::Push(const worker_channel::Message& message) {
+void FakeAgent::PushPing(uint64_t number) { Push(worker_channel::Ping{number}); }
+
+void FakeAgent::Push(worker_channel::Message message) {
   {
     base::MutexLock lock(mutex_);
-    pushes_.push_back(message);
+    pushes_.push_back(std::move(message));
   }
   uint64_t one = 1;
   MUSTER_CHECK(write(wake_fd_, &one, sizeof(one)) == sizeof(one));
+}
+
+std::vector<uint64_t> FakeAgent::pongs() {
+  base::MutexLock lock(mutex_);
+  return pongs_;
 }
 
 std::vector<worker_channel::ShardDone> FakeAgent::shards() {
@@ -196,6 +203,9 @@ void FakeAgent::Take(Connection& connection, const worker_channel::Message& mess
     waiting_.push_back(
         {connection.fd, *get,
          std::chrono::steady_clock::now() + std::chrono::milliseconds(get->wait_ms)});
+  } else if (const auto* pong = std::get_if<worker_channel::Pong>(&message)) {
+    base::MutexLock lock(mutex_);
+    pongs_.push_back(pong->number);
   } else if (const auto* shard = std::get_if<worker_channel::ShardDone>(&message)) {
     base::MutexLock lock(mutex_);
     shards_.push_back(*shard);

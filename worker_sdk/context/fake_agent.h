@@ -43,13 +43,17 @@ class FakeAgent {
   // To every worker, as the agent does when the round is over.
   void PushAbort(const worker_channel::Abort& abort);
   // To every worker: asks rank 0 for a step to save after, or names one.
-  void Push(const worker_channel::Message& message);
+  void Push(worker_channel::Message message);
   // Answers the announcement of rank 0.
   void Agree();
   // Waits until the workers have sent as many messages of this kind; what they said.
   std::vector<worker_channel::StepDone> AwaitSteps(size_t count);
   std::vector<int64_t> AwaitAnnouncements(size_t count);
   std::vector<int64_t> AwaitKnown(size_t count);
+  // To every worker: asks for a sign of life.
+  void PushPing(uint64_t number);
+  // The numbers that were answered, in order.
+  std::vector<uint64_t> pongs();
   // Shards and commits that workers reported, in order.
   std::vector<worker_channel::ShardDone> shards();
   std::vector<Commit> commits();
@@ -90,6 +94,7 @@ class FakeAgent {
   uint64_t announcement_ MUSTER_GUARDED_BY(mutex_) = 0;
   std::vector<int64_t> announced_ MUSTER_GUARDED_BY(mutex_);
   std::vector<int64_t> known_ MUSTER_GUARDED_BY(mutex_);
+  std::vector<uint64_t> pongs_ MUSTER_GUARDED_BY(mutex_);
   std::vector<worker_channel::ShardDone> shards_ MUSTER_GUARDED_BY(mutex_);
   std::vector<Commit> commits_ MUSTER_GUARDED_BY(mutex_);
   std::thread thread_;

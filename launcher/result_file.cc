@@ -1,0 +1,160 @@
+#include "launcher/result_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+#include "agent/core/signal_name.h"
+#include "base/version.h"
+#include "launcher/say.h"
+#include "launcher/text.h"
+#include "nlohmann/json.hpp"
+
+namespace muster::launcher {
+namespace {
+
+namespace fs = std::filesystem;
+// Fields in the order in which they are set: people read this too.
+using Json = nlohmann::ordered_json;
+
+// Of the fields' names and meanings; grows when one changes, not when one is added.
+constexpr int kSchema = 1;
+
+Json TimeText(int64_t wall_time_s) {
+  if (wall_time_s <= 0) return nullptr;
+  auto time = static_cast<time_t>(wall_time_s);
+  tm utc{};
+  gmtime_r(&time, &utc);
+  std::array<char, 32> text;
+  strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text.data();
+}
+
+Json TextOrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+Json FailureJson(const WorkerFailure& failure, bool is_root) {
+  const bool is_signal = failure.exit.signal != 0;
+  Json json;
+  json["role"] = is_root ? "root_cause" : "follower";
+  json["rank"] = failure.rank.value;
+  json["local_rank"] = failure.local_rank.value;
+  json["node"] = failure.node_name;
+  json["pid"] = failure.pid > 0 ? Json(failure.pid) : Json(nullptr);
+  json["exit_code"] = is_signal ? Json(nullptr) : Json(failure.exit.code);
+  json["signal"] = is_signal ? Json(agent::SignalName(failure.exit.signal)) : Json(nullptr);
+  json["signal_number"] = is_signal ? Json(failure.exit.signal) : Json(nullptr);
+  json["core_dumped"] = failure.exit.dumped_core;
+  json["failed_to_start"] = failure.failed_to_start;
+  json["out_of_memory"] = failure.out_of_memory;
+  json["hung"] = failure.hung;
+  json["evidence"] = TextOrNull(failure.evidence);
+  json["last_step"] = failure.last_step >= 0 ? Json(failure.last_step) : Json(nullptr);
+  json["message"] = TextOrNull(failure.message);
+  json["stderr_tail"] = TextOrNull(failure.stderr_tail);
+  json["log_file"] = TextOrNull(failure.log_path);
+  json["error_file"] = TextOrNull(failure.error_file);
+  json["core_file"] = TextOrNull(failure.core_file);
+  json["stacks_file"] = TextOrNull(failure.stacks_file);
+  json["failed_at"] = TimeText(failure.wall_time_s);
+  return json;
+}
+
+bool WriteAll(int fd, std::string_view text) {
+  while (!text.empty()) {
+    ssize_t count = write(fd, text.data(), text.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return false;
+    text.remove_prefix(static_cast<size_t>(count));
+  }
+  return true;
+}
+
+// An errno, or 0.
+int WriteTo(const std::string& path, std::string_view text, int flags) {
+  int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | flags, 0644);
+  if (fd < 0) return errno;
+  int error = WriteAll(fd, text) ? 0 : errno;
+  if (close(fd) != 0 && error == 0) error = errno;
+  return error;
+}
+
+// Readers see the old file or the new one, never half of it.
+int Replace(const std::string& path, std::string_view text) {
+  std::error_code none;
+  fs::file_status status = fs::status(path, none);
+  // A device or a pipe is no file that could be replaced.
+  if (fs::exists(status) && !fs::is_regular_file(status)) return WriteTo(path, text, 0);
+  // Where a link leads to, the link stays.
+  fs::path target = fs::exists(status) ? fs::canonical(path, none) : fs::path(path);
+  if (target.empty()) target = path;
+  std::string fresh = Cat(target.string(), ".", getpid(), ".tmp");
+  int error = WriteTo(fresh, text, O_CREAT | O_TRUNC);
+  if (error == 0 && rename(fresh.c_str(), target.c_str()) != 0) error = errno;
+  if (error != 0) unlink(fresh.c_str());
+  return error;
+}
+
+}  // namespace
+
+std::string ResultJson(const EndedJob& ended) {
+  const Verdict& verdict = ended.verdict;
+  Json json;
+  json["schema"] = kSchema;
+  json["muster_version"] = kVersion;
+  json["run_id"] = ended.run_id;
+  json["node"] = ended.node_name;
+  json["succeeded"] = verdict.succeeded;
+  json["exit_code"] = verdict.exit_code;
+  json["reason"] = TextOrNull(verdict.reason);
+  json["restarts_charged"] = verdict.restarts_charged;
+  json["ended_at"] = TimeText(ended.ended_at_s);
+  if (ended.world.round.value == 0) {
+    for (const char* name : {"attempt", "round", "world"}) json[name] = nullptr;
+  } else {
+    json["attempt"] = ended.attempt;
+    json["round"] = ended.world.round.value;
+    json["world"] = {
+        {"id", ended.world.id.ToHex()}, {"size", ended.world_size}, {"nodes", ended.node_count}};
+  }
+  json["failures"] = Json::array();
+  for (size_t i = 0; i < verdict.failures.size(); ++i) {
+    json["failures"].push_back(FailureJson(verdict.failures[i], i == 0));
+  }
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::optional<std::string> CheckResultFile(const std::string& path) {
+  if (path.empty()) return std::nullopt;
+  std::error_code none;
+  if (path.back() == '/' || fs::is_directory(path, none)) {
+    return Cat("--result-file=", path, " is a folder; name a file in it");
+  }
+  fs::path folder = fs::path(path).parent_path();
+  if (folder.empty()) folder = ".";
+  if (!fs::is_directory(folder, none)) {
+    return Cat("--result-file=", path, ": there is no folder ", folder.string(),
+               "; make it, or name a file elsewhere");
+  }
+  return std::nullopt;
+}
+
+void ResultFile::Write(const EndedJob& ended) {
+  base::MutexLock lock(mutex_);
+  if (path_.empty() || is_written_) return;
+  is_written_ = true;
+  int error = Replace(path_, ResultJson(ended));
+  if (error == 0) return;
+  Say(Cat("--result-file=", path_, " can't be written: ", std::strerror(error),
+          "; the exit code tells how the job ended"));
+}
+
+}  // namespace muster::launcher

@@ -1,0 +1,166 @@
+#include "launcher/result_file.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+
+namespace muster::launcher {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+EndedJob Failed() {
+  EndedJob ended;
+  ended.run_id = "job";
+  ended.node_name = "n1";
+  ended.world.round = RoundId(3);
+  ended.attempt = 2;
+  ended.world_size = 4;
+  ended.node_count = 2;
+  ended.ended_at_s = 1700000000;
+  ended.verdict.exit_code = 137;
+  ended.verdict.reason = "worker rank 1 was killed";
+  ended.verdict.restarts_charged = 2;
+  WorkerFailure root;
+  root.rank = Rank(1);
+  root.node_name = "n2";
+  root.pid = 77;
+  root.exit.signal = 9;
+  root.out_of_memory = true;
+  root.evidence = "the kernel killed it";
+  root.wall_time_s = 1700000000;
+  WorkerFailure follower;
+  follower.rank = Rank(0);
+  follower.exit.code = 1;
+  follower.last_step = 12;
+  follower.stderr_tail = "peer lost: \xff\n";
+  ended.verdict.failures = {root, follower};
+  return ended;
+}
+
+TEST(ResultJson, HasAllFieldsWithTheRootCauseFirst) {
+  json result = json::parse(ResultJson(Failed()));
+  EXPECT_EQ(result["schema"], 1);
+  EXPECT_EQ(result["run_id"], "job");
+  EXPECT_EQ(result["node"], "n1");
+  EXPECT_EQ(result["succeeded"], false);
+  EXPECT_EQ(result["exit_code"], 137);
+  EXPECT_EQ(result["reason"], "worker rank 1 was killed");
+  EXPECT_EQ(result["restarts_charged"], 2);
+  EXPECT_EQ(result["attempt"], 2);
+  EXPECT_EQ(result["round"], 3);
+  EXPECT_EQ(result["world"]["size"], 4);
+  EXPECT_EQ(result["world"]["nodes"], 2);
+  EXPECT_EQ(result["ended_at"], "2023-11-14T22:13:20Z");
+  ASSERT_EQ(result["failures"].size(), 2u);
+  const json& root = result["failures"][0];
+  EXPECT_EQ(root["role"], "root_cause");
+  EXPECT_EQ(root["rank"], 1);
+  EXPECT_EQ(root["node"], "n2");
+  EXPECT_EQ(root["signal"], "SIGKILL");
+  EXPECT_EQ(root["signal_number"], 9);
+  EXPECT_TRUE(root["exit_code"].is_null());
+  EXPECT_EQ(root["out_of_memory"], true);
+  EXPECT_EQ(root["evidence"], "the kernel killed it");
+  EXPECT_TRUE(root["last_step"].is_null());
+  EXPECT_EQ(root["failed_at"], "2023-11-14T22:13:20Z");
+  const json& follower = result["failures"][1];
+  EXPECT_EQ(follower["role"], "follower");
+  EXPECT_EQ(follower["exit_code"], 1);
+  EXPECT_TRUE(follower["signal"].is_null());
+  EXPECT_EQ(follower["last_step"], 12);
+  EXPECT_TRUE(follower["pid"].is_null());
+  // A byte that isn't UTF-8 is replaced.
+  EXPECT_EQ(follower["stderr_tail"], "peer lost: \xef\xbf\xbd\n");
+}
+
+TEST(ResultJson, WithoutARoundThereIsNoWorld) {
+  EndedJob ended;
+  ended.verdict.succeeded = true;
+  json result = json::parse(ResultJson(ended));
+  EXPECT_EQ(result["succeeded"], true);
+  for (const char* name : {"attempt", "round", "world", "reason", "ended_at"}) {
+    EXPECT_TRUE(result[name].is_null()) << name;
+  }
+  EXPECT_TRUE(result["failures"].empty());
+}
+
+class ResultFileTest : public testing::Test {
+ protected:
+  ResultFileTest() {
+    char name[] = "/tmp/result_file_XXXXXX";
+    folder_ = mkdtemp(name);
+  }
+  ~ResultFileTest() override { fs::remove_all(folder_); }
+  static std::string Read(const std::string& path) {
+    std::ostringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+  }
+  size_t FileCount() const {
+    return static_cast<size_t>(
+        std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
+  }
+  std::string folder_;
+};
+
+TEST_F(ResultFileTest, TheFirstEndReplacesTheFile) {
+  std::string path = folder_ + "/result.json";
+  std::ofstream(path) << "old";
+  ResultFile file(path);
+  file.Write(Failed());
+  file.Write(EndedJob{});
+  EXPECT_EQ(Read(path), ResultJson(Failed()));
+  EXPECT_EQ(FileCount(), 1u);
+}
+
+TEST_F(ResultFileTest, ALinkStaysALink) {
+  std::ofstream(folder_ + "/real.json") << "old";
+  fs::create_symlink("real.json", folder_ + "/link.json");
+  ResultFile(folder_ + "/link.json").Write(Failed());
+  EXPECT_TRUE(fs::is_symlink(folder_ + "/link.json"));
+  EXPECT_EQ(Read(folder_ + "/real.json"), ResultJson(Failed()));
+}
+
+TEST_F(ResultFileTest, ADeviceIsWrittenNotReplaced) {
+  ResultFile("/dev/null").Write(Failed());
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+}
+
+TEST_F(ResultFileTest, WhatCanNotBeWrittenIsSaidOnce) {
+  testing::internal::CaptureStderr();
+  ResultFile file(folder_ + "/none/result.json");
+  file.Write(Failed());
+  file.Write(Failed());
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "muster: --result-file=" + folder_ +
+                "/none/result.json can't be written: No such file or directory; the exit code "
+                "tells how the job ended\n");
+}
+
+TEST_F(ResultFileTest, NoPathWritesNothing) {
+  ResultFile file("");
+  file.Write(Failed());
+  EXPECT_EQ(FileCount(), 0u);
+}
+
+TEST_F(ResultFileTest, ThePathIsCheckedBeforehand) {
+  EXPECT_FALSE(CheckResultFile(""));
+  EXPECT_FALSE(CheckResultFile("result.json"));
+  EXPECT_FALSE(CheckResultFile(folder_ + "/result.json"));
+  EXPECT_EQ(CheckResultFile(folder_),
+            "--result-file=" + folder_ + " is a folder; name a file in it");
+  EXPECT_EQ(CheckResultFile(folder_ + "/none/r.json"),
+            "--result-file=" + folder_ + "/none/r.json: there is no folder " + folder_ +
+                "/none; make it, or name a file elsewhere");
+}
+
+}  // namespace
+}  // namespace muster::launcher

@@ -1,0 +1,196 @@
+// Who may come into a job and which place it gets: programs that differ, nodes that differ, node
+// ranks and topology.
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "rendezvous/core/job_machine.h"
+#include "rendezvous/core/job_story.h"
+
+namespace muster::rendezvous {
+namespace {
+
+// The last message of type T that the agent was sent, or null.
+template <class T>
+const T* Last(JobStory& story, const std::string& agent) {
+  const std::vector<RendezvousMessage>& told = story.told(agent);
+  for (auto message = told.rbegin(); message != told.rend(); ++message) {
+    if (const T* found = std::get_if<T>(&*message)) return found;
+  }
+  return nullptr;
+}
+
+int GroupRankOf(JobStory& story, const std::string& agent) {
+  const auto* start = Last<StartRound>(story, agent);
+  return start == nullptr ? -1 : start->group_rank.value;
+}
+
+NodeFacts Facts(const std::string& driver) {
+  NodeFacts facts;
+  facts.driver_version = driver;
+  facts.wall_time_ms = 1'700'000'000'000;
+  return facts;
+}
+
+NodeFacts At(const std::string& topology) {
+  NodeFacts facts;
+  facts.topology = topology;
+  return facts;
+}
+
+// ---- programs ------------------------------------------------------------------------------
+
+TEST(JobAttach, TwoJobsWithOneRunIdAreToldApartByTheirPrograms) {
+  JobStory story({});
+  story.Attach("a", {.program = "train.py"});
+  story.Attach("b", {.program = "eval.py"});
+  ASSERT_NE(Last<Refused>(story, "b"), nullptr);
+  EXPECT_EQ(Last<Refused>(story, "b")->code, RefusalCode::kDisagrees);
+  EXPECT_EQ(Last<Refused>(story, "b")->message,
+            "job j: node b has the program \"eval.py\", but node a opened the job with "
+            "\"train.py\"; give the same command on every node, another --rdzv-id for another job, "
+            "or --allow-other-programs everywhere");
+  EXPECT_EQ(story.machine().state(), JobState::kGathering);
+}
+
+TEST(JobAttach, AnAgentThatComesBackToARestartedRendezvousIsComparedToo) {
+  JobStory story({});
+  story.Attach("a", {.program = "train.py"});
+  story.Attach("b", {.program = "train.py"});
+  story.RestartRendezvous();
+  story.Attach("a", {.is_running = true, .program = "train.py"});
+  story.Attach("c", {.program = "eval.py"});
+  EXPECT_NE(Last<Refused>(story, "c"), nullptr);
+  story.Attach("b", {.is_running = true, .program = "train.py"});
+  EXPECT_EQ(story.machine().state(), JobState::kRunning);
+}
+
+// ---- facts ---------------------------------------------------------------------------------
+
+TEST(JobAttach, ANodeThatDiffersIsToldOnceAndLetIn) {
+  JobStory story({.min = 2, .max = 3, .shows_records = true});
+  story.Attach("a", {.facts = Facts("550")});
+  story.Attach("b", {.facts = Facts("535")});
+  const std::string text = "nodes differ (the job goes on): driver 535 on node b and 550 on node a";
+  const std::string trace = story.Trace();
+  EXPECT_NE(trace.find("b< Notice: " + text), std::string::npos) << trace;
+  EXPECT_NE(trace.find("# job j: " + text), std::string::npos) << trace;
+  story.Lapse(5000);
+  EXPECT_EQ(story.machine().state(), JobState::kRunning);
+  // As another incarnation, and on a new stream.
+  story.Attach("b", {.life = 1, .facts = Facts("535")});
+  story.Attach("b", {.life = 1, .facts = Facts("535")});
+  EXPECT_EQ(story.Trace().find("nodes differ"), std::string::npos);
+}
+
+TEST(JobAttach, ClocksAreComparedByTheTimeOfReceipt) {
+  JobStory story({.min = 3, .max = 3});
+  story.Attach("a", {.facts = Facts("550")});
+  story.Lapse(10'000);
+  NodeFacts facts = Facts("550");
+  facts.wall_time_ms += 10'000;
+  story.Attach("b", {.facts = facts});
+  EXPECT_EQ(story.Trace().find("nodes differ"), std::string::npos);
+  story.Attach("c", {.facts = Facts("550")});
+  EXPECT_EQ(Last<Notice>(story, "c")->text,
+            "nodes differ (the job goes on): the clock of node c is 10 s behind that of node a");
+}
+
+TEST(JobAttach, NodesAreComparedWithOneThatIsHere) {
+  JobStory story({.min = 1, .max = 3});
+  story.Attach("a", {.facts = Facts("535")});
+  story.Attach("b", {.facts = Facts("550")});
+  story.Leave("a");
+  story.Trace();
+  story.Attach("c", {.facts = Facts("550")});
+  EXPECT_EQ(story.Trace().find("nodes differ"), std::string::npos);
+}
+
+TEST(JobAttach, OfVeryManyNodesThatDifferSomeAreRecorded) {
+  JobStory story({.min = 100, .max = 100, .shows_records = true});
+  story.Attach("a", {.facts = Facts("550")});
+  for (int i = 0; i < 80; ++i) {
+    // Told apart by the first letter in stories, by the life otherwise.
+    story.Attach("b" + std::to_string(i), {.life = i, .facts = Facts("535")});
+  }
+  const std::string trace = story.Trace();
+  int notices = 0;
+  int records = 0;
+  for (size_t at = trace.find("nodes differ"); at != std::string::npos;
+       at = trace.find("nodes differ", at + 1)) {
+    (trace[at - 2] == ':' && trace[at - 3] == 'e' ? notices : records) += 1;
+  }
+  EXPECT_EQ(notices, 80);
+  EXPECT_EQ(records, 64);
+}
+
+// ---- places --------------------------------------------------------------------------------
+
+TEST(JobAttach, ANodeRankIsHonouredInAnElasticJobToo) {
+  JobStory story({.min = 3, .max = 3});
+  story.Attach("a", {.node_rank = 2});
+  story.Attach("b");
+  story.Attach("c", {.node_rank = 0});
+  EXPECT_EQ(GroupRankOf(story, "a"), 2);
+  EXPECT_EQ(GroupRankOf(story, "b"), 1);
+  EXPECT_EQ(GroupRankOf(story, "c"), 0);
+}
+
+TEST(JobAttach, TwoNodesWithOneRankAreRefusedByNameInAnElasticJob) {
+  JobStory story({.min = 2, .max = 3});
+  story.Attach("a", {.node_rank = 5});
+  story.Attach("b", {.node_rank = 5});
+  story.Send("a", Heartbeat{1});
+  ASSERT_NE(Last<Refused>(story, "b"), nullptr);
+  EXPECT_EQ(Last<Refused>(story, "b")->message,
+            "job j: nodes a and b both have --node-rank=5; give each node its own");
+}
+
+TEST(JobAttach, AReplacementTakesTheNodeRankOfTheNodeThatIsGone) {
+  JobStory story({.min = 2, .max = 2});
+  story.Attach("a", {.node_rank = 0});
+  story.Attach("b", {.node_rank = 1});
+  ASSERT_EQ(story.machine().state(), JobState::kRunning);
+  // The host is gone without a word; its replacement has its name and rank.
+  const SessionId gone = story.session("b");
+  story.Attach("b", {.node_rank = 1, .life = 1});
+  EXPECT_EQ(Last<Refused>(story, "b"), nullptr);
+  story.Feed(SessionEnded{gone});
+  story.StopDone("a");
+  story.Attach("b", {.node_rank = 1, .life = 1});
+  EXPECT_EQ(Last<Refused>(story, "b"), nullptr);
+  EXPECT_EQ(Last<StartRound>(story, "b")->world.round, RoundId(2));
+  EXPECT_EQ(GroupRankOf(story, "b"), 1);
+}
+
+TEST(JobAttach, ANodeRankBeyondTheNodesThatAreLeftKeepsTheOrder) {
+  JobStory story({.min = 1, .max = 3});
+  story.Attach("a", {.node_rank = 2});
+  story.Attach("b", {.node_rank = 0});
+  story.Attach("c", {.node_rank = 1});
+  ASSERT_EQ(GroupRankOf(story, "a"), 2);
+  story.Leave("c");
+  for (const char* agent : {"a", "b"}) story.StopDone(agent);
+  EXPECT_EQ(GroupRankOf(story, "b"), 0);
+  EXPECT_EQ(GroupRankOf(story, "a"), 1);
+}
+
+TEST(JobAttach, NewcomersAreRankedByTopologyAndSurvivorsStay) {
+  JobStory story({.min = 1, .max = 4});
+  story.Attach("a", {.facts = At("rack10")});
+  story.Attach("b", {.facts = At("rack2")});
+  story.Lapse(5000);
+  EXPECT_EQ(GroupRankOf(story, "b"), 0);
+  EXPECT_EQ(GroupRankOf(story, "a"), 1);
+  story.Attach("c", {.facts = At("rack3")});
+  story.Attach("d", {.facts = At("rack1")});
+  for (const char* agent : {"a", "b"}) story.StopDone(agent);
+  EXPECT_EQ(GroupRankOf(story, "b"), 0);
+  EXPECT_EQ(GroupRankOf(story, "a"), 1);
+  EXPECT_EQ(GroupRankOf(story, "d"), 2);
+  EXPECT_EQ(GroupRankOf(story, "c"), 3);
+}
+
+}  // namespace
+}  // namespace muster::rendezvous
