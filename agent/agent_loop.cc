@@ -13,6 +13,7 @@
 #include "agent/core/worker_environment.h"
 #include "agent/free_port.h"
 #include "agent/output_prefix.h"
+#include "agent/private_folder.h"
 #include "base/entropy.h"
 
 namespace muster::agent {
@@ -86,8 +87,10 @@ void AgentLoop::PerformAll(std::vector<AgentEffect> effects) {
 
 // ---- events --------------------------------------------------------------------------------
 
-void AgentLoop::RequestStop(int signal) {
-  tasks_->Post([this, signal] { Step(StopRequested{.signal = signal}); });
+void AgentLoop::RequestStop(int signal, std::string notice) {
+  tasks_->Post([this, signal, notice = std::move(notice)] {
+    Step(StopRequested{.signal = signal, .notice = notice});
+  });
 }
 
 void AgentLoop::ForwardSignal(int signal) {
@@ -138,22 +141,23 @@ void AgentLoop::OnWorkerStarted(RoundId round, LocalRank local_rank, int64_t pid
 void AgentLoop::OnWorkerFailedToStart(RoundId round, LocalRank local_rank, int error) {
   tasks_->Post([this, round, local_rank, error] {
     if (round != place_.world.round) return;
-    WorkerEnded ended{
-        .round = round, .local_rank = local_rank, .failure = FailureToStart(local_rank, error)};
+    WorkerEnded ended{.round = round,
+                      .local_rank = local_rank,
+                      .failure = FailureToStart(local_rank, error),
+                      .at = clock_.Now()};
     LookUpFlaw(std::move(ended), error);
   });
 }
 
-void AgentLoop::OnWorkerExited(RoundId round, LocalRank local_rank, int64_t pid, WorkerExit exit) {
-  tasks_->Post([this, round, local_rank, pid, exit] {
+void AgentLoop::OnWorkerExited(RoundId round, LocalRank local_rank, int64_t pid, WorkerExit exit,
+                               Instant at) {
+  tasks_->Post([this, round, local_rank, pid, exit, at] {
     if (round != place_.world.round) return;
     WorkerFailure failure = FailureOf(local_rank, pid, exit);
-    KillEvidence kill = memory_.Explain(local_rank, pid, exit);
-    failure.out_of_memory = kill.out_of_memory;
-    failure.evidence = std::move(kill.text);
-    if (!exit.Succeeded()) return LookUpWhy(round, failure);
-    ordered_.Add(WorkerEnded{.round = round, .local_rank = local_rank, .failure = failure}, 0,
-                 clock_.Now());
+    WorkerEnded ended{
+        .round = round, .local_rank = local_rank, .failure = std::move(failure), .at = at};
+    if (!exit.Succeeded()) return LookUpWhy(std::move(ended));
+    ordered_.Add(std::move(ended), 0, clock_.Now());
   });
 }
 
@@ -178,7 +182,7 @@ void AgentLoop::OnCommitPublished(CommitDone done) {
 }
 
 void AgentLoop::OnWorkerAnswered(const World& world, LocalRank local_rank) {
-  tasks_->Post([this, world, local_rank] {
+  tasks_->Offer([this, world, local_rank] {
     Step(WorkerAnswered{.world = world, .local_rank = local_rank});
   });
 }
@@ -188,15 +192,29 @@ void AgentLoop::OnWorkerLeft(const World& world, LocalRank local_rank) {
       [this, world, local_rank] { Step(WorkerLeft{.world = world, .local_rank = local_rank}); });
 }
 
-void AgentLoop::OnStepReported(const World& world, LocalRank local_rank, int64_t step) {
+void AgentLoop::OnStepReported(const World& world, LocalRank local_rank,
+                               worker_channel::StepDone done) {
   // Workers may say this as often as they like; one that is dropped is made good by the next.
-  tasks_->Offer([this, world, local_rank, step] {
-    Step(WorkerReportedStep{.world = world, .local_rank = local_rank, .step = step});
+  tasks_->Offer([this, world, local_rank, done] {
+    Step(WorkerReportedStep{
+        .world = world, .local_rank = local_rank, .step = done.step, .can_save = done.can_save});
+  });
+}
+
+void AgentLoop::OnCheckpointAnnounced(const World& world, int64_t step) {
+  tasks_->Post(
+      [this, world, step] { Step(WorkerAnnouncedCheckpoint{.world = world, .step = step}); });
+}
+
+void AgentLoop::OnCheckpointKnown(const World& world, LocalRank local_rank, int64_t step) {
+  tasks_->Post([this, world, local_rank, step] {
+    Step(WorkerKnowsCheckpoint{.world = world, .local_rank = local_rank, .step = step});
   });
 }
 
 void AgentLoop::OnHello(RoundId round, LocalRank local_rank) {
-  tasks_->Post([this, round, local_rank] {
+  // A worker may connect as often as it likes; one whose word is dropped is left to the lease.
+  tasks_->Offer([this, round, local_rank] {
     Step(WorkerSaidHello{.round = round, .local_rank = local_rank});
   });
 }
@@ -264,6 +282,11 @@ void AgentLoop::Perform(const SpawnGroup& spawn) {
     });
   };
   if (!parts_.layout->has_folder() || !files_.Offer(0, std::move(make_folders))) ReleaseSpawn();
+  std::string private_folder = parts_.layout->private_folder();
+  if (private_folder.empty() || std::exchange(has_tidied_, true)) return;
+  files_.Offer(0, [parent = private_folder.substr(0, private_folder.rfind('/'))] {
+    RemoveAbandonedFolders(parent);
+  });
 }
 
 void AgentLoop::ReleaseSpawn() {
@@ -286,7 +309,7 @@ WorkerService::Round AgentLoop::ServiceRound() const {
                           .world_size = place_.world_size,
                           .local_rank = local_rank,
                           .local_world_size = node.worker_count,
-                          .address = node.address,
+                          .address = address_,
                           .attempt = place_.attempt,
                           .restarts_charged = place_.restarts_charged,
                           .resume = place_.resume};
@@ -361,6 +384,18 @@ void AgentLoop::Perform(const AnswerCommit& answer) {
                                 .commit = answer.commit,
                                 .is_granted = answer.is_granted,
                                 .reason = answer.reason});
+}
+
+void AgentLoop::Perform(const AskForCheckpoint& ask) {
+  parts_.service->AskForCheckpoint(ask.world);
+}
+
+void AgentLoop::Perform(const TellCheckpoint& tell) {
+  parts_.service->TellCheckpoint(tell.world, tell.step);
+}
+
+void AgentLoop::Perform(const AgreeOnCheckpoint& agree) {
+  parts_.service->AgreeOnCheckpoint(agree.world);
 }
 
 void AgentLoop::Perform(const Show& show) { parts_.pump->Say("muster: " + show.text); }

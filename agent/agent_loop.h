@@ -59,7 +59,8 @@ class AgentLoop : public rendezvous::SessionObserver,
   // After Run(): of the newest round that was spawned; round 0: none was.
   const StartRound& last_place() const { return place_; }
 
-  void RequestStop(int signal);
+  // `notice`: what announced it, where that was no signal to `muster run` ("/run/preempted").
+  void RequestStop(int signal, std::string notice = "");
   void ForwardSignal(int signal);
 
   void OnConnected(uint64_t connection) override;
@@ -67,14 +68,18 @@ class AgentLoop : public rendezvous::SessionObserver,
   void OnDisconnected(uint64_t connection, absl::Status why) override;
   void OnWorkerStarted(RoundId round, LocalRank local_rank, int64_t pid) override;
   void OnWorkerFailedToStart(RoundId round, LocalRank local_rank, int error) override;
-  void OnWorkerExited(RoundId round, LocalRank local_rank, int64_t pid, WorkerExit exit) override;
+  void OnWorkerExited(RoundId round, LocalRank local_rank, int64_t pid, WorkerExit exit,
+                      Instant at) override;
   void OnGroupGone(RoundId round, std::vector<int64_t> unkillable) override;
   void OnGuardianLost(std::string why) override;
   void OnShardReported(ShardReport report) override;
   void OnCommitPublished(CommitDone done) override;
   void OnWorkerAnswered(const World& world, LocalRank local_rank) override;
   void OnWorkerLeft(const World& world, LocalRank local_rank) override;
-  void OnStepReported(const World& world, LocalRank local_rank, int64_t step) override;
+  void OnStepReported(const World& world, LocalRank local_rank,
+                      worker_channel::StepDone done) override;
+  void OnCheckpointAnnounced(const World& world, int64_t step) override;
+  void OnCheckpointKnown(const World& world, LocalRank local_rank, int64_t step) override;
   void OnHello(RoundId round, LocalRank local_rank) override;
 
  private:
@@ -96,6 +101,9 @@ class AgentLoop : public rendezvous::SessionObserver,
   void Perform(const AbortCollectives& abort);
   void Perform(const RenewDeadline& renew);
   void Perform(const AnswerCommit& answer);
+  void Perform(const AskForCheckpoint& ask);
+  void Perform(const TellCheckpoint& tell);
+  void Perform(const AgreeOnCheckpoint& agree);
   void Perform(const Show& show);
   void Perform(const End& end);
 
@@ -103,7 +111,7 @@ class AgentLoop : public rendezvous::SessionObserver,
   WorkerFailure FailureOf(LocalRank local_rank, int64_t pid, WorkerExit exit);
   WorkerFailure FailureToStart(LocalRank local_rank, int error);
   bool RefuseWithoutPipes(const std::vector<WorkerPipes>& pipes);
-  void LookUpWhy(RoundId round, const WorkerFailure& failure);
+  void LookUpWhy(WorkerEnded ended);
   void TakeHungLook(uint64_t number, const HungLook& look);
   void KeepStacks(uint64_t number, const std::string& stacks);
   void LookUpCore(uint64_t number, const WorkerFailure& failure);
@@ -148,6 +156,8 @@ class AgentLoop : public rendezvous::SessionObserver,
   // Ends of workers whose last words are looked up, and what must be told after them.
   OrderedEvents ordered_;
   std::optional<PendingSpawn> pending_spawn_;
+  // What killed agents left in the temporary folder has been looked for.
+  bool has_tidied_ = false;
   // Rounds whose output is still being shown.
   int unfinished_rounds_ = 0;
   FileThread files_;

@@ -30,6 +30,7 @@
 #include "launcher/machine_facts.h"
 #include "launcher/meeting_place.h"
 #include "launcher/node_facts.h"
+#include "launcher/preemption_watch.h"
 #include "launcher/program_check.h"
 #include "launcher/result_file.h"
 #include "launcher/run_options.h"
@@ -50,7 +51,9 @@ class StopTarget {
  public:
   // Told when a signal ends this process before an agent was there to do it.
   using EndedByUser = std::function<void(int exit_code, const std::string& reason)>;
-  explicit StopTarget(EndedByUser on_early_end) : on_early_end_(std::move(on_early_end)) {}
+  // `preemption_signal`: announces a preemption; 0: none does.
+  StopTarget(int preemption_signal, EndedByUser on_early_end)
+      : preemption_signal_(preemption_signal), on_early_end_(std::move(on_early_end)) {}
 
   void SetParts(Agent* agent, RendezvousServer* server) MUSTER_EXCLUDES(mutex_) {
     base::MutexLock lock(mutex_);
@@ -63,7 +66,23 @@ class StopTarget {
     agent_is_done_ = true;
   }
 
+  // This node will be taken away: as good as SIGTERM, however often it is said.
+  void OnNotice(const std::string& notice) MUSTER_EXCLUDES(mutex_) {
+    base::MutexLock lock(mutex_);
+    if (agent_is_done_) return;
+    if (agent_ == nullptr) {
+      const std::string reason = Cat("stopped by ", notice, " before the job had begun");
+      Say(reason);
+      on_early_end_(128 + SIGTERM, reason);
+      _exit(128 + SIGTERM);
+    }
+    agent_->RequestStop(SIGTERM, notice);
+  }
+
   void OnSignal(int number) MUSTER_EXCLUDES(mutex_) {
+    if (number == preemption_signal_) {
+      return OnNotice(Cat("preemption signal ", agent::SignalName(number)));
+    }
     base::MutexLock lock(mutex_);
     if (number == SIGUSR1 || number == SIGUSR2) {
       if (agent_ != nullptr) agent_->ForwardSignal(number);
@@ -87,6 +106,7 @@ class StopTarget {
   }
 
  private:
+  const int preemption_signal_;
   const EndedByUser on_early_end_;
   base::Mutex mutex_;
   Agent* agent_ MUSTER_GUARDED_BY(mutex_) = nullptr;
@@ -121,14 +141,17 @@ std::string ProgramName(const RunOptions& options) {
                            : std::filesystem::path(options.program.front()).filename().string();
 }
 
+// Several agents on one host are told apart by what they were told to be.
+std::string NodeName(const RunOptions& options) {
+  std::string name = HostName();
+  if (!options.local_addr.empty()) name += Cat("(", options.local_addr, ")");
+  return name;
+}
+
 AgentSettings Settings(const RunOptions& options, const LaunchPlan& plan,
                        const MeetingPlace& place) {
   AgentSettings settings;
-  settings.core.attach.node_name = HostName();
-  // Several agents on one host are told apart by what they were told to be.
-  if (!options.local_addr.empty()) {
-    settings.core.attach.node_name += Cat("(", options.local_addr, ")");
-  }
+  settings.core.attach.node_name = NodeName(options);
   settings.core.attach.address = place.address;
   settings.find_address = place.find_address;
   settings.core.attach.worker_count = plan.worker_count;
@@ -213,10 +236,11 @@ std::optional<Problem> Prepare(const RunOptions& options, LaunchPlan& plan) {
 }
 
 // An end that no agent told of.
-EndedJob EndedEarly(const LaunchPlan& plan, int exit_code, std::string reason) {
+EndedJob EndedEarly(const RunOptions& options, const LaunchPlan& plan, int exit_code,
+                    std::string reason) {
   EndedJob ended;
   ended.run_id = plan.terms.run_id;
-  ended.node_name = HostName();
+  ended.node_name = NodeName(options);
   ended.verdict.exit_code = exit_code;
   ended.verdict.reason = std::move(reason);
   ended.ended_at_s = time(nullptr);
@@ -243,30 +267,42 @@ int RunJob(const RunOptions& options, const LaunchPlan& plan, ResultFile& result
     std::string problem =
         Cat("the guardian process can't be started: ", std::strerror(guardian.error));
     Say(problem);
-    result.Write(EndedEarly(plan, kExitOsError, problem));
+    result.Write(EndedEarly(options, plan, kExitOsError, problem));
     return kExitOsError;
   }
   // Its start has raised the limit.
   if (std::optional<std::string> shortage = TooFewDescriptors(options, plan, LookUpDescriptors())) {
     Say(*shortage);
-    result.Write(EndedEarly(plan, kExitOsError, *shortage));
+    result.Write(EndedEarly(options, plan, kExitOsError, *shortage));
     return kExitOsError;
   }
-  StopTarget target([&](int exit_code, const std::string& reason) {
-    result.Write(EndedEarly(plan, exit_code, reason));
+  StopTarget target(options.preemption_signal, [&](int exit_code, const std::string& reason) {
+    result.Write(EndedEarly(options, plan, exit_code, reason));
   });
   StopSignals signals;
   signals.Watch([&target](int number) { target.OnSignal(number); });
+  std::unique_ptr<PreemptionWatch> watch;
+  if (!options.preemption_file.empty()) {
+    auto started = PreemptionWatch::Start(options.preemption_file, [&target, &options] {
+      target.OnNotice(Cat("preemption notice ", options.preemption_file));
+    });
+    if (!started.ok()) {
+      Say(std::string(started.status().message()));
+      return kExitUsage;
+    }
+    watch = *std::move(started);
+  }
 
   MeetingOptions meeting;
   meeting.lease = options.lease;
   meeting.reconnect_timeout = options.reconnect_timeout;
+  meeting.checkpoint_patience = options.shutdown_timeout;
   meeting.patience = options.join_timeout;
   meeting.say = [](const std::string& line) { Say(line); };
   std::variant<MeetingPlace, MeetingFailure> found = FindMeetingPlace(plan, meeting);
   if (auto* failure = std::get_if<MeetingFailure>(&found)) {
     Say(failure->text);
-    result.Write(EndedEarly(plan, failure->exit_code, failure->text));
+    result.Write(EndedEarly(options, plan, failure->exit_code, failure->text));
     return failure->exit_code;
   }
   auto& place = std::get<MeetingPlace>(found);
@@ -309,7 +345,7 @@ int RunCommand(std::span<const std::string> words) {
     Say(problem->text);
     // Whoever mistypes a flag looks at the screen.
     if (problem->exit_code != kExitUsage) {
-      result.Write(EndedEarly(plan, problem->exit_code, problem->text));
+      result.Write(EndedEarly(*options, plan, problem->exit_code, problem->text));
     }
     return problem->exit_code;
   }

@@ -13,6 +13,7 @@ WorkerGroup::WorkerGroup(StartRound place, int worker_count)
     : place_(std::move(place)),
       states_(static_cast<size_t>(worker_count), State::kStarting),
       steps_(static_cast<size_t>(worker_count), -1),
+      can_save_(static_cast<size_t>(worker_count), false),
       is_sdk_(states_.size(), false) {}
 
 void WorkerGroup::Started(LocalRank local_rank, int64_t /*pid*/) {
@@ -22,9 +23,11 @@ void WorkerGroup::Started(LocalRank local_rank, int64_t /*pid*/) {
   }
 }
 
-void WorkerGroup::Stepped(LocalRank local_rank, int64_t step) {
+void WorkerGroup::Stepped(LocalRank local_rank, int64_t step, bool can_save) {
   auto index = static_cast<size_t>(local_rank.value);
-  if (index < steps_.size() && step >= 0) steps_[index] = step;
+  if (index >= steps_.size() || step < 0) return;
+  steps_[index] = step;
+  can_save_[index] = can_save;
 }
 
 int64_t WorkerGroup::last_step(LocalRank local_rank) const {
@@ -34,6 +37,17 @@ int64_t WorkerGroup::last_step(LocalRank local_rank) const {
 
 int64_t WorkerGroup::lowest_step() const {
   return steps_.empty() ? -1 : *std::min_element(steps_.begin(), steps_.end());
+}
+
+bool WorkerGroup::can_save() const {
+  return lowest_step() >= 0 &&
+         std::all_of(can_save_.begin(), can_save_.end(), [](bool can) { return can; });
+}
+
+bool WorkerGroup::is_running(LocalRank local_rank) const {
+  auto index = static_cast<size_t>(local_rank.value);
+  return index < states_.size() &&
+         (states_[index] == State::kStarting || states_[index] == State::kRunning);
 }
 
 void WorkerGroup::SaidHello(LocalRank local_rank) {
@@ -56,12 +70,15 @@ WorkerGroup::Change WorkerGroup::Ended(LocalRank local_rank, const WorkerFailure
   if (state != State::kStarting && state != State::kRunning) return Change::kNothing;
 
   bool is_success = failure.exit.Succeeded() && !failure.failed_to_start;
+  const Instant ended_at = now - failure.age;
   if (is_over_) {
-    bool is_follower =
-        !is_success && has_failed() && !is_told_ && !is_fenced_ && !IsOurDoing(failure.exit, now);
-    state = is_follower ? State::kFailed : State::kStopped;
-    if (!is_follower) {
-      CountStopped(failure.exit, now);
+    // The news of it may come after the news of another failure, which perhaps followed it.
+    bool is_unasked = ended_at < stopped_at_;
+    bool is_follower = has_failed() && !is_told_ && !IsOurDoing(failure.exit, ended_at);
+    bool is_failure = !is_success && !is_fenced_ && (is_unasked || is_follower);
+    state = is_failure ? State::kFailed : State::kStopped;
+    if (!is_failure) {
+      CountStopped(failure.exit, ended_at);
       return Change::kNothing;
     }
   } else {
@@ -89,7 +106,10 @@ bool WorkerGroup::TakeAbort() {
 
 bool WorkerGroup::TakeStop(const StopPlan& plan, Instant now) {
   if (is_gone_ || (stop_ && !IsHarder(plan, *stop_))) return false;
-  if (!stop_) first_signal_ = plan.first_signal;
+  if (!stop_) {
+    first_signal_ = plan.first_signal;
+    stopped_at_ = now;
+  }
   kill_at_ = std::min(kill_at_, now + plan.grace);
   stop_ = plan;
   return true;

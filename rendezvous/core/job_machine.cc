@@ -6,6 +6,12 @@
 #include "rendezvous/core/job_rules.h"
 
 namespace muster::rendezvous {
+namespace {
+
+// Of an agent that tries to reach us again, at most (base/backoff.h).
+constexpr Duration kPauseBetweenTries = std::chrono::milliseconds(250);
+
+}  // namespace
 
 const char* JobStateName(JobState state) {
   switch (state) {
@@ -59,7 +65,8 @@ std::vector<JobEffect> JobMachine::Rules::Step(const StepInput& input, const Job
     // This process stood still (SIGSTOP, a paused machine, overload), so what looks like the
     // agents' silence is our own deafness.
     leases_.RestartAll(input.now);
-    graces_.RestartAll(input.now);
+    // Those who gave up on us meanwhile are between two tries.
+    graces_.RestartAll(input.now + kPauseBetweenTries);
   }
   std::visit([this](const auto& e) { On(e); }, event);
   wakeup_ = ComputeWakeup();
@@ -164,6 +171,9 @@ void JobMachine::Rules::Handle(Member& /*member*/, const Attach& /*attach*/) {
 
 void JobMachine::Rules::Handle(Member& member, const Heartbeat& heartbeat) {
   SendTo(member, HeartbeatAck{heartbeat.sequence});
+  if (member.can_save == heartbeat.can_save) return;
+  member.can_save = heartbeat.can_save;
+  WeighDepartures();
 }
 
 Instant JobMachine::Rules::ComputeWakeup() const {
@@ -171,7 +181,7 @@ Instant JobMachine::Rules::ComputeWakeup() const {
   // Often enough to notice that this process stood still.
   if (!sessions_.empty()) next = std::min(next, input_.now + options_.lease / 3);
   if (IsFinal()) return next;
-  next = std::min({next, recover_deadline_, notice_due_, set_aside_ends_});
+  next = std::min({next, recover_deadline_, notice_due_, set_aside_ends_, DepartureDue()});
   if (state_ == JobState::kGathering || state_ == JobState::kClosing) {
     next = std::min(next, ask_again_);
     if (below_min_since_) next = std::min(next, *below_min_since_ + terms_->join_timeout);

@@ -29,6 +29,9 @@ void ChooseTerms(SimRandom& random, FaultPlan* plan) {
   terms.min_nodes = terms.is_static ? terms.max_nodes : random.Between(1, terms.max_nodes);
   terms.max_restarts = random.Between(0, 5);
   terms.join_timeout = random.Between(seconds(5), seconds(15));
+  constexpr ScaleUp kScaleUps[] = {ScaleUp::kAuto, ScaleUp::kAuto, ScaleUp::kImmediate,
+                                   ScaleUp::kCheckpoint};
+  terms.scale_up = OneOf(random, kScaleUps);
   terms.last_call_timeout = random.Between(milliseconds(50), seconds(2));
 }
 
@@ -83,11 +86,39 @@ void ChooseBehaviour(SimRandom& random, SimOptions* options) {
     options->checkpoint_every = random.Between(milliseconds(200), milliseconds(1500));
   }
   options->is_sharded = random.Chance(50);
+  options->saves_when_asked = options->checkpoint_every > Duration(0) && random.Chance(60);
   if (random.Chance(50)) options->duplicate_percent = random.Between(5, 40);
   options->works_for = random.Chance(12) ? random.Between(seconds(1), seconds(6))
                                          : kWindow + random.Between(seconds(1), seconds(6));
   options->finish_spread = random.Between(milliseconds(0), milliseconds(500));
   if (random.Chance(20)) options->finish_spread = seconds(3);
+}
+
+// The rules of restarts, losses and places. They draw from a source of their own, so that seeds
+// that are older than they keep their plans.
+void ChooseRules(SimRandom random, FaultPlan* plan) {
+  SimOptions& options = plan->options;
+  JobTerms& terms = options.terms;
+  terms.program = "train.py";
+  options.set_aside_for = random.Between(seconds(2), seconds(8));
+  if (random.Chance(20)) terms.max_restarts_per_hour = random.Between(1, 3);
+  if (random.Chance(25)) {
+    terms.max_early_failures = random.Between(1, 3);
+    terms.min_uptime = random.Between(milliseconds(200), seconds(4));
+  }
+  if (random.Chance(50)) terms.max_stuck_restarts = random.Between(1, 3);
+  if (options.checkpoint_every > Duration(0) && random.Chance(15)) {
+    options.fails_at_step = random.Between(1, 60);
+  }
+  const bool has_node_ranks = !terms.is_static && random.Chance(20);
+  int node_rank = random.Between(0, 2);
+  for (NodePlan& node : plan->nodes) {
+    if (random.Chance(30)) node.topology = "rack" + std::to_string(random.Between(1, 12));
+    if (node.disagrees) node.has_other_program = random.Chance(50);
+    if (!has_node_ranks || node.disagrees) continue;
+    node.node_rank = node_rank;
+    node_rank += random.Between(1, 2);
+  }
 }
 
 class FaultChooser {
@@ -162,6 +193,11 @@ class FaultChooser {
 
   void ChooseStops() {
     if (random_.Chance(15)) Add(FaultKind::kAgentStopped);
+    for (int i = random_.Chance(40) ? random_.Between(1, 2) : 0; i > 0; --i) {
+      // Two that go together, at times.
+      const Duration at = AddLoss(FaultKind::kNodeDrained).at;
+      if (random_.Chance(30)) AddLoss(FaultKind::kAgentStopped).at = at + milliseconds(200);
+    }
     if (random_.Chance(5)) Add(FaultKind::kAllStopped).at += kWindow / 2;
     if (random_.Chance(3)) Add(FaultKind::kHostStopped).at += kWindow / 2;
   }
@@ -178,7 +214,7 @@ const char* FaultKindName(FaultKind kind) {
       "worker fails",    "worker killed",    "worker cannot start", "agent killed",
       "guardian killed", "agent frozen",     "power off",           "partition",
       "stream reset",    "rendezvous crash", "rendezvous stall",    "agent stopped",
-      "all stopped",     "host stopped"};
+      "all stopped",     "host stopped",     "node drained"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -195,7 +231,7 @@ void SetBounds(FaultPlan* plan) {
   // world (reconnect_timeout), then a world is stopped, the last call is over, or the job is below
   // MIN (join_timeout) and the agents left without a rendezvous' word give up.
   plan->settles_within = 2 * options.lease + options.connect_timeout + options.startup_quiet +
-                         options.reconnect_timeout + 2 * options.shutdown_timeout +
+                         options.reconnect_timeout + 4 * options.shutdown_timeout +
                          options.terms.last_call_timeout + options.terms.join_timeout + seconds(2);
 }
 
@@ -211,6 +247,7 @@ FaultPlan MakeFaultPlan(uint64_t seed) {
   chooser.ChooseNetworkFaults();
   chooser.ChooseRendezvousFaults();
   chooser.ChooseStops();
+  ChooseRules(SimRandom(seed + (uint64_t{1} << 40)), &plan);
   SetBounds(&plan);
   return plan;
 }

@@ -28,7 +28,12 @@ void Invariants::RendezvousStarted(int /*life*/, RoundId kept_round) {
   last_world_ = -1;
   known_ = Knowledge{.round = kept_round};
   commit_told_in_ = RoundId();
+  commit_is_ours_ = false;
   verdict_.reset();
+  first_world_ = parts_.worlds.size();
+  charged_worlds_.clear();
+  set_aside_.clear();
+  leaving_.clear();
 }
 
 void Invariants::SessionOpened(SessionId session, AgentIndex agent) {
@@ -53,7 +58,13 @@ void Invariants::RendezvousHears(const rendezvous::JobEvent& event) {
   std::visit([&](const auto& message) { Heard(known->second, message); }, came->message);
 }
 
+void Invariants::Heard(Session& session, const LeaveRequest& /*request*/) {
+  leaving_.insert(session.incarnation);
+  if (open_world_ >= 0) parts_.worlds[open_world_].has_excuse = true;
+}
+
 void Invariants::Heard(Session& session, const Attach& attach) {
+  session.incarnation = attach.incarnation;
   // It has left its earlier streams behind.
   for (auto& [id, other] : sessions_) {
     if (&other != &session && other.agent == session.agent) other.is_open = false;
@@ -62,10 +73,11 @@ void Invariants::Heard(Session& session, const Attach& attach) {
   known_.round = std::max(known_.round, told.round);
   known_.attempt = std::max(known_.attempt, told.attempt);
   known_.restarts_charged = std::max(known_.restarts_charged, told.restarts_charged);
-  bool is_newer =
-      told.commit && (!known_.commit || told.round > commit_told_in_ ||
-                      (told.round == commit_told_in_ && told.commit->step > known_.commit->step));
+  bool is_newer = told.commit && (!known_.commit || told.round > commit_told_in_ ||
+                                  (told.round == commit_told_in_ && !commit_is_ours_ &&
+                                   told.commit->step > known_.commit->step));
   if (is_newer) {
+    commit_is_ours_ = false;
     known_.commit = told.commit;
     commit_told_in_ = told.round;
   }
@@ -140,6 +152,8 @@ void Invariants::Said(SessionId id, const RendezvousMessage& message) {
     session.is_refused = true;
   } else if (const auto* start = std::get_if<StartRound>(&message)) {
     SaidStart(session, *start);
+  } else if (const auto* stop = std::get_if<StopRound>(&message)) {
+    SaidStop(*stop);
   } else if (const auto* noted_success = std::get_if<SuccessNoted>(&message)) {
     WorldMember* member = parts_.worlds.FindMember(noted_success->world, session.agent);
     if (member != nullptr) member->is_success_noted = true;
@@ -148,7 +162,7 @@ void Invariants::Said(SessionId id, const RendezvousMessage& message) {
   } else if (const auto* noted = std::get_if<CommitNoted>(&message)) {
     SaidNoted(*noted);
   } else if (const auto* ended = std::get_if<JobEnded>(&message)) {
-    SaidEnd(*ended);
+    if (!leaving_.contains(session.incarnation)) SaidEnd(*ended);
   }
 }
 
@@ -201,6 +215,7 @@ void Invariants::SaidNoted(const CommitNoted& noted) {
     Break("committed steps go backwards");
   }
   known_.commit = noted.commit;
+  commit_is_ours_ = commit_is_ours_ || IsOf(noted.commit, record.world);
   commit_told_in_ = std::max(commit_told_in_, record.world.round);
 }
 
@@ -227,8 +242,8 @@ void Invariants::SaidEnd(const JobEnded& ended) {
     Break("the job fails by a worker although none failed by itself");
   } else if (verdict.exit_code != root.exit.ShellCode()) {
     Break("the exit code isn't the root cause's own");
-  } else if (!root.IsHopeless() && verdict.restarts_charged != parts_.options.terms.max_restarts) {
-    Break("the job fails by a worker before the budget is spent");
+  } else if (!root.IsHopeless()) {
+    CheckWhyEnded(verdict);
   }
   bool is_clear = last != nullptr && !last->was_disturbed &&
                   parts_.options.most_delay < std::chrono::milliseconds(1);
@@ -307,6 +322,14 @@ void Invariants::AgentEnded(AgentIndex index, const Verdict& verdict) {
 
 void Invariants::CheckWakeup(const char* who, Instant now, Instant next) {
   if (next <= now) Break(std::string(who) + " is due again at once, without end");
+}
+
+bool Invariants::IsMember(const Incarnation& incarnation) const {
+  return std::any_of(sessions_.begin(), sessions_.end(), [&](const auto& entry) {
+    const Session& session = entry.second;
+    return session.is_open && session.is_attached && !session.is_refused &&
+           session.incarnation == incarnation;
+  });
 }
 
 bool Invariants::AnyoneIsAttached() const {

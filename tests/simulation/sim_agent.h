@@ -68,6 +68,11 @@ class SimAgent {
   void ReportShard(const ShardReport& report);
   void ReportPublished(const CommitDone& done);
 
+  // From its workers (sim_agent_saving.cc). In some plans they save when they are asked.
+  void ReportStep(const World& world, LocalRank local_rank, int64_t step);
+  void AnnounceCheckpoint(const World& world, int64_t step);
+  void KnowCheckpoint(const World& world, LocalRank local_rank, int64_t step);
+
   // Faults. Each needs a living process.
   void Kill();
   void KillGuardian();
@@ -126,6 +131,9 @@ class SimAgent {
   void Perform(agent::AbortCollectives&) {}
   void Perform(agent::RenewDeadline& effect);
   void Perform(agent::AnswerCommit& effect);
+  void Perform(agent::AskForCheckpoint& effect);
+  void Perform(agent::TellCheckpoint& effect);
+  void Perform(agent::AgreeOnCheckpoint& effect);
   void Perform(agent::Show& effect);
   void Perform(agent::End& effect);
 

@@ -13,6 +13,8 @@ void SimRendezvous::Start() {
   options.lease = parts_.options.lease;
   options.reconnect_timeout = parts_.options.reconnect_timeout;
   options.startup_quiet = parts_.options.startup_quiet;
+  options.set_aside_for = parts_.options.set_aside_for;
+  options.checkpoint_patience = parts_.options.shutdown_timeout;
   if (parts_.options.keeps_state) options.highest_round = kept_round_;
   machine_.emplace(parts_.options.terms.run_id, options, LocalNow());
   timer_at_ = Instant::Never();
@@ -46,6 +48,10 @@ void SimRendezvous::StopHost(const std::string& reason, int exit_code) {
   Take(rendezvous::HostStopping{.reason = reason, .exit_code = exit_code});
 }
 
+void SimRendezvous::DrainNode(const Incarnation& incarnation) {
+  Take(rendezvous::NodeDrained{.incarnation = incarnation});
+}
+
 void SimRendezvous::MessageCame(SessionId session, AgentMessage message) {
   Take(rendezvous::SessionMessage{.session = session, .message = std::move(message)});
 }
@@ -68,6 +74,11 @@ void SimRendezvous::Drain() {
 
 void SimRendezvous::Step(const rendezvous::JobEvent& event) {
   parts_.invariants.RendezvousHears(event);
+  if (parts_.options.terms.max_node_failures > 0) {
+    parts_.invariants.NoteSetAside(machine_->Status(LocalNow()).nodes);
+    // Some may have been set aside for long enough, and be taken at once.
+    if (std::holds_alternative<rendezvous::TimePassed>(event)) parts_.invariants.ForgetSetAside();
+  }
   rendezvous::StepInput input{.now = LocalNow(),
                               .fresh_world_id = parts_.random.FreshId<WorldId>(),
                               .fresh_round_key = parts_.random.FreshId<RoundKey>()};
