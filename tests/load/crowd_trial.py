@@ -36,6 +36,7 @@ class _Process:
                                       stderr=log, preexec_fn=_die_with_parent)
         self.pid = self.popen.pid
         self.lines = lines
+        self.is_killed = False
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self):
@@ -48,6 +49,7 @@ class _Process:
         self.popen.stdin.flush()
 
     def kill(self):
+        self.is_killed = True
         if self.popen.poll() is None:
             self.popen.send_signal(signal.SIGKILL)
         self.popen.wait()
@@ -150,7 +152,7 @@ class Trial:
                 self.first_stop = min(self.first_stop, int(words[2]))
             elif words[0] == "disturbed":
                 self.disturbed.append(" ".join(words[1:]))
-            elif words[0] == "closed" and process.popen.poll() not in (None, -signal.SIGKILL):
+            elif words[0] == "closed" and not process.is_killed:
                 raise TrialError("%s ended by itself" % process.argv)
 
     def _all_attached(self):
