@@ -16,6 +16,7 @@
 #include <variant>
 #include <vector>
 
+#include "agent/core/agent_events.h"  // IWYU pragma: export
 #include "agent/core/hang_events.h"
 #include "base/ids.h"
 #include "base/instant.h"
@@ -24,6 +25,7 @@
 
 namespace muster::agent {
 
+<<<<<<< HEAD
 // ---- events --------------------------------------------------------------------------------
 
 struct RendezvousConnected {
@@ -110,6 +112,8 @@ using AgentEvent =
                  WorkerCommitted, WorkerReportedStep, WorkerAnswered, WorkerLeft, StopRequested,
                  GuardianLost, TimePassed>;
 
+=======
+>>>>>>> drain
 struct StepInput {
   Instant now;
   // Used up when the agent has to come back as a newcomer.
@@ -163,6 +167,21 @@ struct AnswerCommit {
   std::string reason;
 };
 
+// Ask rank 0's worker, which is on this node, to name a step to save after.
+struct AskForCheckpoint {
+  World world;
+};
+// Tell every local worker that reports steps to save after this one; each answers with
+// WorkerKnowsCheckpoint.
+struct TellCheckpoint {
+  World world;
+  int64_t step = 0;
+};
+// Every rank knows the step that rank 0's worker announced: it goes on.
+struct AgreeOnCheckpoint {
+  World world;
+};
+
 // One line for the person who watches. Each differs from the one before.
 struct Show {
   std::string text;
@@ -173,9 +192,10 @@ struct End {
   Verdict verdict;
 };
 
-using AgentEffect = std::variant<Connect, Disconnect, ProbeEndpoint, SendToRendezvous, SpawnGroup,
-                                 StopGroup, PingWorkers, LookAtHungWorker, KillWorker,
-                                 AbortCollectives, RenewDeadline, AnswerCommit, Show, End>;
+using AgentEffect =
+    std::variant<Connect, Disconnect, ProbeEndpoint, SendToRendezvous, SpawnGroup, StopGroup,
+                 PingWorkers, LookAtHungWorker, KillWorker, AbortCollectives, RenewDeadline,
+                 AnswerCommit, AskForCheckpoint, TellCheckpoint, AgreeOnCheckpoint, Show, End>;
 
 // ---- the machine ---------------------------------------------------------------------------
 

@@ -119,6 +119,16 @@ class TwoHosts(net_kit.Case):
         self.assert_ends(b.run(*words), 0)
         self.assert_ends(first, 0)
 
+    def test_bl39_a_loopback_address_of_the_host_is_refused_by_name(self):
+        a, b = self.connect("", "")
+        words = ["--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=10.77.0.1:29400",
+                 "--no-python", "true"]
+        first = a.run("--local-addr=127.0.0.1", *words)
+        first.wait_for_output("waiting")
+        self.assert_ends(b.run(*words), 78, "10.77.0.2", "127.0.0.1", "give node node-a(127.0.0.1)")
+        first.signal(signal.SIGINT)
+        self.assert_ends(first, 130)
+
 
 class TakenPorts(net_kit.Case):
     WORDS = ["--nnodes=1:2", "--rdzv-backend=c10d", "--rdzv-endpoint=10.77.0.1:29400",

@@ -9,6 +9,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import process_kit
 from cluster_kit import PLACE, UNTIL_FINISH, Cluster
 
+STEPS = os.path.join(process_kit.ROOT, "tests", "integration", "hang_worker")
 WAITS = PLACE + UNTIL_FINISH
 NODE = 'echo "node $GROUP_RANK of $GROUP_WORLD_SIZE"'
 
@@ -46,6 +47,12 @@ class Restarts(Cluster):
                                   "sh", "-c", "echo try; exit 5")
         self.assert_ends(process, 5, "--max-restarts-per-hour=2")
         self.assertEqual(process.out, "try\n" * 3)
+
+    def test_a_job_that_fails_at_the_same_step_every_time_is_stopped(self):
+        process = self.standalone("--nproc-per-node=2", "--max-restarts=100",
+                                  "--max-stuck-restarts=2", "--no-python", STEPS, "fail", "1")
+        self.assert_ends(process, 7, "rank 1 failed at step 5 in each of the last 3 rounds "
+                                     "(--max-stuck-restarts=2)")
 
 
 class Agreement(Pairs):

@@ -70,6 +70,11 @@ class SimAgent {
   // Each of them has completed this step.
   void ReportStep(const World& world, int64_t step);
 
+  // From its workers that save when they are asked (sim_agent_saving.cc).
+  void ReportStep(const World& world, LocalRank local_rank, int64_t step);
+  void AnnounceCheckpoint(const World& world, int64_t step);
+  void KnowCheckpoint(const World& world, LocalRank local_rank, int64_t step);
+
   // Faults. Each needs a living process.
   void Kill();
   void KillGuardian();
@@ -128,6 +133,9 @@ class SimAgent {
   void Perform(agent::AbortCollectives&) {}
   void Perform(agent::RenewDeadline& effect);
   void Perform(agent::AnswerCommit& effect);
+  void Perform(agent::AskForCheckpoint& effect);
+  void Perform(agent::TellCheckpoint& effect);
+  void Perform(agent::AgreeOnCheckpoint& effect);
   void Perform(agent::Show& effect);
   void Perform(agent::End& effect);
 
