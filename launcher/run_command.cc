@@ -276,13 +276,8 @@ int RunJob(const RunOptions& options, const LaunchPlan& plan, ResultFile& result
     result.Write(EndedEarly(options, plan, kExitOsError, *shortage));
     return kExitOsError;
   }
-<<<<<<< HEAD
-  StopTarget target([&](int exit_code, const std::string& reason) {
-    result.Write(EndedEarly(options, plan, exit_code, reason));
-=======
   StopTarget target(options.preemption_signal, [&](int exit_code, const std::string& reason) {
-    result.Write(EndedEarly(plan, exit_code, reason));
->>>>>>> drain
+    result.Write(EndedEarly(options, plan, exit_code, reason));
   });
   StopSignals signals;
   signals.Watch([&target](int number) { target.OnSignal(number); });

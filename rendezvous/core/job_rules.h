@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/planted_fault.h"
+#include "rendezvous/core/job_limits.h"
 #include "rendezvous/core/job_machine.h"
 #include "rendezvous/core/lease_table.h"
 #include "rendezvous/core/member.h"
@@ -24,16 +25,6 @@
 #include "rendezvous/core/round_policy.h"
 
 namespace muster::rendezvous {
-
-// Exit codes of `muster run` where no worker is the cause (DESIGN: 69 timed out, 75 run it again).
-inline constexpr int kExitTimedOut = 69;
-inline constexpr int kExitRunAgain = 75;
-// Those who wait are told of a change at most this often, so that N arrivals cost O(N) notices.
-inline constexpr Duration kNoticeInterval = std::chrono::seconds(1);
-// Differences of so many nodes are recorded; all others are told to the node alone.
-inline constexpr size_t kMaxKnownToDiffer = 64;
-// So many of the missing are named.
-inline constexpr size_t kMaxMissingNamed = 8;
 
 class JobMachine::Rules {
  public:

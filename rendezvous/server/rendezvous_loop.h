@@ -191,11 +191,7 @@ class RendezvousLoop : private JobOutlet {
   // Ending sessions by the instant at which they are cut if they haven't drained; oldest first.
   std::deque<std::pair<Instant, SessionId>> ending_;
   std::map<WatchId, Watcher> watchers_;
-<<<<<<< HEAD
-=======
   std::vector<Draining> draining_;
-  std::string last_keep_problem_;
->>>>>>> drain
   // Calls of WaitUntilIdle() that wait for the next look at idleness.
   std::vector<std::shared_ptr<bool>> asked_;
 

@@ -30,13 +30,10 @@ void Invariants::RendezvousStarted(int /*life*/, RoundId kept_round) {
   commit_told_in_ = RoundId();
   commit_is_ours_ = false;
   verdict_.reset();
-<<<<<<< HEAD
   first_world_ = parts_.worlds.size();
   charged_worlds_.clear();
   set_aside_.clear();
-=======
   leaving_.clear();
->>>>>>> drain
 }
 
 void Invariants::SessionOpened(SessionId session, AgentIndex agent) {

@@ -79,13 +79,8 @@ class Invariants {
   void Heard(Session&, const WorkerFailed&) {}
   void Heard(Session& session, const NodeSucceeded& done) { HeardSuccess(session, done.world); }
   void Heard(Session&, const Heartbeat&) {}
-<<<<<<< HEAD
   void Heard(Session& session, const WorkerSucceeded& done) { HeardSuccess(session, done.world); }
-  void Heard(Session&, const LeaveRequest&) {}
-=======
-  void Heard(Session&, const WorkerSucceeded&) {}
   void Heard(Session& session, const LeaveRequest& request);
->>>>>>> drain
   void Heard(Session&, const CheckpointStep&) {}
   void Heard(Session&, const CheckpointStepKnown&) {}
   void Heard(Session& session, const Leave& leave);
@@ -133,14 +128,11 @@ class Invariants {
   // number is older, or of a world that a rendezvous without memory has replaced.
   bool commit_is_ours_ = false;
   std::optional<Verdict> verdict_;
-<<<<<<< HEAD
   WorldIndex first_world_ = 0;
   std::vector<WorldIndex> charged_worlds_;
   std::set<Incarnation> set_aside_;
-=======
   // Who is to leave: gets a farewell of its own, and no place any more.
   std::set<Incarnation> leaving_;
->>>>>>> drain
   // Over all lives.
   int most_charged_ = 0;
   int rounds_started_ = 0;

@@ -18,11 +18,8 @@ def sim_cluster(name, job_machine, **kwargs):
             "round_invariants.cc",
             "rule_invariants.cc",
             "sim_agent.cc",
-<<<<<<< HEAD
             "sim_agent_workers.cc",
-=======
             "sim_agent_saving.cc",
->>>>>>> drain
             "sim_rendezvous.cc",
             "sim_world.cc",
             "workload.cc",

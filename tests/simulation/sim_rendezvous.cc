@@ -13,11 +13,8 @@ void SimRendezvous::Start() {
   options.lease = parts_.options.lease;
   options.reconnect_timeout = parts_.options.reconnect_timeout;
   options.startup_quiet = parts_.options.startup_quiet;
-<<<<<<< HEAD
   options.set_aside_for = parts_.options.set_aside_for;
-=======
   options.checkpoint_patience = parts_.options.shutdown_timeout;
->>>>>>> drain
   if (parts_.options.keeps_state) options.highest_round = kept_round_;
   machine_.emplace(parts_.options.terms.run_id, options, LocalNow());
   timer_at_ = Instant::Never();

@@ -96,12 +96,6 @@ void Workload::MakeCheckpoint(WorldIndex index) {
   WorldRecord& record = parts_.worlds[index];
   if (record.is_broken || record.is_finishing) return;
   parts_.queue.After(parts_.options.checkpoint_every, Act::kCheckpoint, index);
-<<<<<<< HEAD
-  if (record.pending) return;
-  record.last_step += kStepsBetweenCheckpoints;
-  CompleteStep(index);
-  if (record.is_broken) return;
-=======
   // Rank 0 waits, or all save after the step that it has named.
   if (record.pending || record.named_step) return;
   Save(index, record.last_step + kStepsBetweenCheckpoints);
@@ -110,7 +104,8 @@ void Workload::MakeCheckpoint(WorldIndex index) {
 void Workload::Save(WorldIndex index, int64_t step) {
   WorldRecord& record = parts_.worlds[index];
   record.last_step = step;
->>>>>>> drain
+  CompleteStep(index);
+  if (record.is_broken) return;
   record.pending = Commit{.step = record.last_step,
                           .directory = "/c/step-" + std::to_string(record.last_step) + ".r" +
                                        std::to_string(record.world.round.value) + "-" +
@@ -127,11 +122,7 @@ void Workload::Save(WorldIndex index, int64_t step) {
 
 void Workload::CompleteStep(WorldIndex index) {
   WorldRecord& record = parts_.worlds[index];
-  record.reported_step = record.last_step;
-  for (const WorldMember& member : record.members) {
-    SimAgent& agent = *parts_.agents[member.agent];
-    if (agent.world() == index) agent.ReportStep(record.world, record.last_step);
-  }
+  TellOfStep(index);
   const int64_t fails_at = parts_.options.fails_at_step;
   if (fails_at == 0 || record.last_step < fails_at) return;
   SimAgent& agent = *parts_.agents[record.members.back().agent];
@@ -182,7 +173,12 @@ void Workload::Publish(WorldIndex index) {
 
 void Workload::ReportSteps(WorldIndex index) {
   WorldRecord& record = parts_.worlds[index];
-  if (record.is_broken) return;
+  if (!record.is_broken) TellOfStep(index);
+}
+
+void Workload::TellOfStep(WorldIndex index) {
+  WorldRecord& record = parts_.worlds[index];
+  record.reported_step = record.last_step;
   for (const WorldMember& member : record.members) {
     SimAgent& agent = *parts_.agents[member.agent];
     if (agent.world() != index) continue;

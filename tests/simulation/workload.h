@@ -34,6 +34,7 @@ class Workload {
   void MakeCheckpoint(WorldIndex index);
   void Save(WorldIndex index, int64_t step);
   void ReportSteps(WorldIndex index);
+  void TellOfStep(WorldIndex index);
   void NameStep(WorldIndex index);
   void KnowStep(WorldIndex index, int rank);
   void SaveAgreed(WorldIndex index);
