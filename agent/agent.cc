@@ -106,7 +106,9 @@ Agent::~Agent() = default;
 
 Verdict Agent::Run() { return work_->Run(); }
 const StartRound& Agent::last_place() const { return work_->loop().last_place(); }
-void Agent::RequestStop(int signal) { work_->loop().RequestStop(signal); }
+void Agent::RequestStop(int signal, std::string notice) {
+  work_->loop().RequestStop(signal, std::move(notice));
+}
 void Agent::ForwardSignal(int signal) { work_->loop().ForwardSignal(signal); }
 
 }  // namespace muster::agent

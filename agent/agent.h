@@ -52,9 +52,10 @@ class Agent {
   // After Run(): the place of this node in the newest round that ran here; round 0: none did.
   const StartRound& last_place() const;
 
-  // SIGINT, SIGTERM, SIGHUP or SIGQUIT came: the workers get it, then the agent leaves the job. A
-  // second call shortens the grace to zero.
-  void RequestStop(int signal);
+  // SIGINT, SIGTERM, SIGHUP or SIGQUIT came: the workers get it, then the agent leaves the job; for
+  // SIGTERM they first save, where they can, after a step that all nodes agree on. A second call
+  // shortens the grace to zero. `notice`: what announced a SIGTERM's end that came by no signal.
+  void RequestStop(int signal, std::string notice = "");
 
   // SIGUSR1 or SIGUSR2 came: passed on to every local worker.
   void ForwardSignal(int signal);

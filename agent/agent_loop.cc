@@ -87,8 +87,10 @@ void AgentLoop::PerformAll(std::vector<AgentEffect> effects) {
 
 // ---- events --------------------------------------------------------------------------------
 
-void AgentLoop::RequestStop(int signal) {
-  tasks_->Post([this, signal] { Step(StopRequested{.signal = signal}); });
+void AgentLoop::RequestStop(int signal, std::string notice) {
+  tasks_->Post([this, signal, notice = std::move(notice)] {
+    Step(StopRequested{.signal = signal, .notice = notice});
+  });
 }
 
 void AgentLoop::ForwardSignal(int signal) {
@@ -190,10 +192,23 @@ void AgentLoop::OnWorkerLeft(const World& world, LocalRank local_rank) {
       [this, world, local_rank] { Step(WorkerLeft{.world = world, .local_rank = local_rank}); });
 }
 
-void AgentLoop::OnStepReported(const World& world, LocalRank local_rank, int64_t step) {
+void AgentLoop::OnStepReported(const World& world, LocalRank local_rank,
+                               worker_channel::StepDone done) {
   // Workers may say this as often as they like; one that is dropped is made good by the next.
-  tasks_->Offer([this, world, local_rank, step] {
-    Step(WorkerReportedStep{.world = world, .local_rank = local_rank, .step = step});
+  tasks_->Offer([this, world, local_rank, done] {
+    Step(WorkerReportedStep{
+        .world = world, .local_rank = local_rank, .step = done.step, .can_save = done.can_save});
+  });
+}
+
+void AgentLoop::OnCheckpointAnnounced(const World& world, int64_t step) {
+  tasks_->Post(
+      [this, world, step] { Step(WorkerAnnouncedCheckpoint{.world = world, .step = step}); });
+}
+
+void AgentLoop::OnCheckpointKnown(const World& world, LocalRank local_rank, int64_t step) {
+  tasks_->Post([this, world, local_rank, step] {
+    Step(WorkerKnowsCheckpoint{.world = world, .local_rank = local_rank, .step = step});
   });
 }
 
@@ -369,6 +384,18 @@ void AgentLoop::Perform(const AnswerCommit& answer) {
                                 .commit = answer.commit,
                                 .is_granted = answer.is_granted,
                                 .reason = answer.reason});
+}
+
+void AgentLoop::Perform(const AskForCheckpoint& ask) {
+  parts_.service->AskForCheckpoint(ask.world);
+}
+
+void AgentLoop::Perform(const TellCheckpoint& tell) {
+  parts_.service->TellCheckpoint(tell.world, tell.step);
+}
+
+void AgentLoop::Perform(const AgreeOnCheckpoint& agree) {
+  parts_.service->AgreeOnCheckpoint(agree.world);
 }
 
 void AgentLoop::Perform(const Show& show) { parts_.pump->Say("muster: " + show.text); }

@@ -59,7 +59,8 @@ class AgentLoop : public rendezvous::SessionObserver,
   // After Run(): of the newest round that was spawned; round 0: none was.
   const StartRound& last_place() const { return place_; }
 
-  void RequestStop(int signal);
+  // `notice`: what announced it, where that was no signal to `muster run` ("/run/preempted").
+  void RequestStop(int signal, std::string notice = "");
   void ForwardSignal(int signal);
 
   void OnConnected(uint64_t connection) override;
@@ -75,7 +76,10 @@ class AgentLoop : public rendezvous::SessionObserver,
   void OnCommitPublished(CommitDone done) override;
   void OnWorkerAnswered(const World& world, LocalRank local_rank) override;
   void OnWorkerLeft(const World& world, LocalRank local_rank) override;
-  void OnStepReported(const World& world, LocalRank local_rank, int64_t step) override;
+  void OnStepReported(const World& world, LocalRank local_rank,
+                      worker_channel::StepDone done) override;
+  void OnCheckpointAnnounced(const World& world, int64_t step) override;
+  void OnCheckpointKnown(const World& world, LocalRank local_rank, int64_t step) override;
   void OnHello(RoundId round, LocalRank local_rank) override;
 
  private:
@@ -97,6 +101,9 @@ class AgentLoop : public rendezvous::SessionObserver,
   void Perform(const AbortCollectives& abort);
   void Perform(const RenewDeadline& renew);
   void Perform(const AnswerCommit& answer);
+  void Perform(const AskForCheckpoint& ask);
+  void Perform(const TellCheckpoint& tell);
+  void Perform(const AgreeOnCheckpoint& agree);
   void Perform(const Show& show);
   void Perform(const End& end);
 

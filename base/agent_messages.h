@@ -63,6 +63,9 @@ struct Heartbeat {
   // The lowest of the last steps that this node's workers reported through the SDK; -1: one of them
   // has reported none, or there are no workers.
   int64_t step = -1;
+  // All of this node's workers ask at each step whether to save after it: a checkpoint that all
+  // ranks agree on can be asked of them.
+  bool can_save = false;
   friend bool operator==(const Heartbeat&, const Heartbeat&) = default;
 };
 

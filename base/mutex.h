@@ -21,6 +21,7 @@ namespace muster::base {
 class MUSTER_TSA(capability("mutex")) Mutex {
  public:
   void lock() MUSTER_TSA(acquire_capability()) { mutex_.lock(); }
+  bool try_lock() MUSTER_TSA(try_acquire_capability(true)) { return mutex_.try_lock(); }
   void unlock() MUSTER_TSA(release_capability()) { mutex_.unlock(); }
 
  private:

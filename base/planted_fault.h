@@ -25,6 +25,8 @@ enum class PlantedFault {
   kProgressIsStuck,         // rounds count as stuck though steps and commits get on
   kSetAsideIgnored,         // a node that is set aside gets a place
   kGrowsAfterSuccess,       // a newcomer stops a round whose first workers have finished
+  kLeaverKept,              // a node that wants to go is taken into the next round
+  kStepNotAwaited,          // rank 0 goes on before all nodes know the step to save after
 };
 
 #ifdef MUSTER_PLANT_FAULTS

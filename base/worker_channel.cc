@@ -35,7 +35,7 @@ class Writer {
   void Field(std::array<uint8_t, N>& bytes) {
     out_.append(reinterpret_cast<const char*>(bytes.data()), N);
   }
-  // Says whether an optional field follows.
+  // A bool, or whether an optional field follows.
   bool Present(bool has_value) {
     out_.push_back(has_value ? 1 : 0);
     return has_value;
@@ -173,6 +173,9 @@ void Fields(Io& io, Abort& m) {
 template <class Io>
 void Fields(Io& io, StepDone& m) {
   io.Field(m.step);
+  // Written only where it differs: a Writer's message may be constant.
+  bool can_save = io.Present(m.can_save);
+  if (can_save != m.can_save) m.can_save = can_save;
 }
 
 template <class Io>
@@ -197,6 +200,11 @@ void Fields(Io& io, CheckpointAt& m) {
 template <class Io>
 void Fields(Io& io, Ping& m) {
   io.Field(m.number);
+}
+
+template <class Io>
+void Fields(Io& io, CheckpointKnown& m) {
+  io.Field(m.step);
 }
 
 // Type numbers on the wire: the place in Message, from 1. New messages go at its end.

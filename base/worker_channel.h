@@ -68,6 +68,8 @@ struct CommitPublished {
 // This rank has completed a step: it makes progress. No answer.
 struct StepDone {
   int64_t step = 0;
+  // The program asks at each step whether to save after it, so it can be told to.
+  bool can_save = false;
   friend bool operator==(const StepDone&, const StepDone&) = default;
 };
 
@@ -77,6 +79,12 @@ struct AnnounceCheckpoint {
   uint64_t request = 0;
   int64_t step = 0;
   friend bool operator==(const AnnounceCheckpoint&, const AnnounceCheckpoint&) = default;
+};
+
+// Answers CheckpointAt: this rank will save after that step.
+struct CheckpointKnown {
+  int64_t step = 0;
+  friend bool operator==(const CheckpointKnown&, const CheckpointKnown&) = default;
 };
 
 // Answers Ping: the process runs.
@@ -141,9 +149,9 @@ struct Ping {
   friend bool operator==(const Ping&, const Ping&) = default;
 };
 
-using Message =
-    std::variant<Hello, SetKey, GetKey, ShardDone, CommitPublished, Welcome, Answer, Abort,
-                 StepDone, AnnounceCheckpoint, Pong, CheckpointWanted, CheckpointAt, Ping>;
+using Message = std::variant<Hello, SetKey, GetKey, ShardDone, CommitPublished, Welcome, Answer,
+                             Abort, StepDone, AnnounceCheckpoint, Pong, CheckpointWanted,
+                             CheckpointAt, Ping, CheckpointKnown>;
 
 // The whole frame, length included.
 std::string Encode(const Message& message);

@@ -46,6 +46,8 @@ std::vector<Message> AllMessages() {
       abort,
       Abort{},
       StepDone{INT64_MAX},
+      StepDone{0, true},
+      CheckpointKnown{7},
       AnnounceCheckpoint{5, 40},
       Pong{UINT64_MAX},
       CheckpointWanted{},
@@ -112,7 +114,7 @@ TEST(WorkerChannel, OversizeUnknownTypeAndVersionAreRefusedBeforeTheirBytesCome)
   EXPECT_EQ(Decode(std::string("\x01\0\0\0", 4)).kind, Decoded::Kind::kMalformed);
   EXPECT_EQ(Decode(std::string("\x20\0\0\0\x02", 5)).kind, Decoded::Kind::kMalformed);
   EXPECT_EQ(Decode(std::string("\x20\0\0\0\x01\x00", 6)).kind, Decoded::Kind::kMalformed);
-  EXPECT_EQ(Decode(std::string("\x20\0\0\0\x01\x0f", 6)).kind, Decoded::Kind::kMalformed);
+  EXPECT_EQ(Decode(std::string("\x20\0\0\0\x01\x10", 6)).kind, Decoded::Kind::kMalformed);
 }
 
 TEST(WorkerChannel, TheLargestValueOfTheTableFits) {

@@ -166,6 +166,7 @@ absl::StatusOr<LaunchPlan> MakeLaunchPlan(const RunOptions& options, const Machi
   plan.terms.max_stuck_restarts = options.max_stuck_restarts;
   plan.terms.max_node_failures = options.max_node_failures;
   if (!options.allow_other_programs) plan.terms.program = ProgramText(options);
+  plan.terms.scale_up = options.scale_up;
   plan.terms.join_timeout = options.join_timeout;
   plan.terms.last_call_timeout = options.last_call_timeout;
   plan.terms.version = kVersion;

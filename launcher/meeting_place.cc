@@ -123,6 +123,7 @@ class Finder {
     server_options.port = plan_.endpoint.port;
     server_options.job.lease = options_.lease;
     server_options.job.reconnect_timeout = options_.reconnect_timeout;
+    server_options.job.checkpoint_patience = options_.checkpoint_patience;
     // Nobody can have been there before on a port that the kernel has just chosen.
     server_options.standalone = plan_.endpoint.port == 0;
     Instant end = SystemClock().Now() + options_.patience;

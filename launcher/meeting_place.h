@@ -41,6 +41,8 @@ struct MeetingOptions {
   // For the rendezvous, if this node hosts it: after this silence a node counts as lost, and how
   // long a job without contact is kept together.
   Duration lease = std::chrono::seconds(3);
+  // How long nodes that leave wait for a checkpoint, where this node hosts the rendezvous.
+  Duration checkpoint_patience = std::chrono::seconds(30);
   Duration reconnect_timeout = std::chrono::seconds(60);
   // How long a name that doesn't resolve is tried again: where pods start in any order, a peer's
   // name comes into being later.

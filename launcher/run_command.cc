@@ -30,6 +30,7 @@
 #include "launcher/machine_facts.h"
 #include "launcher/meeting_place.h"
 #include "launcher/node_facts.h"
+#include "launcher/preemption_watch.h"
 #include "launcher/program_check.h"
 #include "launcher/result_file.h"
 #include "launcher/run_options.h"
@@ -50,7 +51,9 @@ class StopTarget {
  public:
   // Told when a signal ends this process before an agent was there to do it.
   using EndedByUser = std::function<void(int exit_code, const std::string& reason)>;
-  explicit StopTarget(EndedByUser on_early_end) : on_early_end_(std::move(on_early_end)) {}
+  // `preemption_signal`: announces a preemption; 0: none does.
+  StopTarget(int preemption_signal, EndedByUser on_early_end)
+      : preemption_signal_(preemption_signal), on_early_end_(std::move(on_early_end)) {}
 
   void SetParts(Agent* agent, RendezvousServer* server) MUSTER_EXCLUDES(mutex_) {
     base::MutexLock lock(mutex_);
@@ -63,7 +66,23 @@ class StopTarget {
     agent_is_done_ = true;
   }
 
+  // This node will be taken away: as good as SIGTERM, however often it is said.
+  void OnNotice(const std::string& notice) MUSTER_EXCLUDES(mutex_) {
+    base::MutexLock lock(mutex_);
+    if (agent_is_done_) return;
+    if (agent_ == nullptr) {
+      const std::string reason = Cat("stopped by ", notice, " before the job had begun");
+      Say(reason);
+      on_early_end_(128 + SIGTERM, reason);
+      _exit(128 + SIGTERM);
+    }
+    agent_->RequestStop(SIGTERM, notice);
+  }
+
   void OnSignal(int number) MUSTER_EXCLUDES(mutex_) {
+    if (number == preemption_signal_) {
+      return OnNotice(Cat("preemption signal ", agent::SignalName(number)));
+    }
     base::MutexLock lock(mutex_);
     if (number == SIGUSR1 || number == SIGUSR2) {
       if (agent_ != nullptr) agent_->ForwardSignal(number);
@@ -87,6 +106,7 @@ class StopTarget {
   }
 
  private:
+  const int preemption_signal_;
   const EndedByUser on_early_end_;
   base::Mutex mutex_;
   Agent* agent_ MUSTER_GUARDED_BY(mutex_) = nullptr;
@@ -256,15 +276,27 @@ int RunJob(const RunOptions& options, const LaunchPlan& plan, ResultFile& result
     result.Write(EndedEarly(options, plan, kExitOsError, *shortage));
     return kExitOsError;
   }
-  StopTarget target([&](int exit_code, const std::string& reason) {
+  StopTarget target(options.preemption_signal, [&](int exit_code, const std::string& reason) {
     result.Write(EndedEarly(options, plan, exit_code, reason));
   });
   StopSignals signals;
   signals.Watch([&target](int number) { target.OnSignal(number); });
+  std::unique_ptr<PreemptionWatch> watch;
+  if (!options.preemption_file.empty()) {
+    auto started = PreemptionWatch::Start(options.preemption_file, [&target, &options] {
+      target.OnNotice(Cat("preemption notice ", options.preemption_file));
+    });
+    if (!started.ok()) {
+      Say(std::string(started.status().message()));
+      return kExitUsage;
+    }
+    watch = *std::move(started);
+  }
 
   MeetingOptions meeting;
   meeting.lease = options.lease;
   meeting.reconnect_timeout = options.reconnect_timeout;
+  meeting.checkpoint_patience = options.shutdown_timeout;
   meeting.patience = options.join_timeout;
   meeting.say = [](const std::string& line) { Say(line); };
   std::variant<MeetingPlace, MeetingFailure> found = FindMeetingPlace(plan, meeting);

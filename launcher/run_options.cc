@@ -12,84 +12,11 @@
 #include "base/env.h"
 #include "launcher/flag_value.h"
 #include "launcher/nearest_name.h"
+#include "launcher/run_flags.h"
 #include "launcher/text.h"
 
 namespace muster::launcher {
 namespace {
-
-constexpr char kNodes[] = "Nodes and workers";
-constexpr char kMeet[] = "Where the nodes meet";
-constexpr char kProgram[] = "Program";
-constexpr char kFaults[] = "Faults";
-constexpr char kOutput[] = "Output";
-constexpr char kOther[] = "Other";
-
-constexpr FlagSpec kFlags[] = {
-    {"standalone", "", kNodes, "One node; nothing to set up, and no other job is in the way"},
-    {"nnodes", "N|MIN:MAX", kNodes, "Nodes of the job (default 1:1)"},
-    {"nproc-per-node", "N|cpu|gpu|auto", kNodes, "Workers on this node (default 1)"},
-    {"node-rank", "N", kNodes,
-     "This node's place among the nodes; in the static layout 0 hosts the rendezvous"},
-    {"topology-key", "KEY", kNodes,
-     "Where this node is, as rack2-node7: new nodes are ranked by it, as people count"},
-    {"role", "NAME", kNodes, "ROLE_NAME of the workers and the prefix of their output"},
-    {"master-addr", "HOST", kMeet, "Address of node rank 0 (static layout; default 127.0.0.1)"},
-    {"master-port", "PORT", kMeet, "Port of the rendezvous (static layout; default 29500)"},
-    {"rdzv-backend", "static|c10d", kMeet, "static: ranks by hand; c10d: elastic"},
-    {"rdzv-endpoint", "HOST[:PORT]", kMeet,
-     "Where the elastic rendezvous is; the node with that address hosts it (default port 29400)"},
-    {"rdzv-id", "ID", kMeet, "Run id: tells jobs apart at one rendezvous (default none)"},
-    {"rdzv-conf", "K=V,...", kMeet,
-     "join_timeout=600, last_call_timeout=30, lease=3 (seconds), is_host=1|0"},
-    {"local-addr", "HOST", kMeet, "Address at which other nodes reach this one"},
-    {"module", "", kProgram, "The program is a Python module: python3 -u -m MODULE", 'm'},
-    {"no-python", "", kProgram, "The program is run directly, not by Python"},
-    {"allow-other-programs", "", kProgram,
-     "Nodes may run other programs or arguments than the first one"},
-    {"start-method", "NAME", kProgram, "Accepted for torchrun's sake; without effect"},
-    {"max-restarts", "N", kFaults,
-     "Worker failures after which all workers start again (default 0)"},
-    {"max-restarts-per-hour", "N", kFaults,
-     "So many of them within any hour, then the job ends (default 0: no such limit)"},
-    {"min-uptime", "SECONDS", kFaults, "A program that lived this long can run at all (default 1)"},
-    {"max-early-failures", "N", kFaults,
-     "Rounds in a row, from the first, that may fail before --min-uptime; then the job ends "
-     "(default 10; 0: any number)"},
-    {"max-stuck-restarts", "N", kFaults,
-     "Restarts in a row that may fail at the same step, as the SDK reports it; then the job ends "
-     "(default 3; 0: any number)"},
-    {"max-node-failures", "N", kFaults,
-     "After N losses of a node without a checkpoint or a minute of uptime between them the others "
-     "go on without it, if they are enough (default 0: never)"},
-    {"shutdown-timeout", "SECONDS", kFaults, "From SIGTERM to SIGKILL (default 30)"},
-    {"lost-peer-grace", "SECONDS", kFaults,
-     "From SIGTERM to SIGKILL after another node was lost (default 0: SIGKILL at once)"},
-    {"reconnect-timeout", "SECONDS", kFaults,
-     "How long to try to reach a lost rendezvous (default 60)"},
-    {"lost-contact", "auto|go-on|stop", kFaults,
-     "Workers without contact to the rendezvous: until the lease ends, and beyond it while nobody "
-     "listens there or if all use the SDK (auto, default); until the reconnect timeout whatever "
-     "happens, even beside a newer world (go-on); until the lease ends (stop)"},
-    {"hang-timeout", "SECONDS", kFaults,
-     "Kill, as failed, a worker that completed no step for this long after one, or whose process "
-     "is stopped; workers report steps through the SDK, and one that never did never hangs "
-     "(default "
-     "0: off)"},
-    {"stack-signal", "NAME|none", kFaults,
-     "Sent to a hung worker that catches it before it is killed, so that it prints its stacks "
-     "(default SIGUSR1)"},
-    {"monitor-interval", "SECONDS", kFaults, "Accepted for torchrun's sake; nothing is polled"},
-    {"log-dir", "DIR", kOutput,
-     "Folder for the files of --redirects and --tee and for error files; kept"},
-    {"redirects", "0..3|RANK:V,...", kOutput,
-     "To files, not the console: 1 stdout, 2 stderr, 3 both", 'r'},
-    {"tee", "0..3|RANK:V,...", kOutput, "To files and the console; values as for --redirects", 't'},
-    {"result-file", "PATH", kOutput,
-     "How the job ended, as JSON, written at its end on every node"},
-    {"prefix", "auto|always|never", kOutput, "Name the worker before each line of its output"},
-    {"help", "", kOther, "Print this page", 'h'},
-    {"version", "", kOther, "Print the version"},
-};
 
 constexpr WholeRange kAtLeast0{0, 1'000'000, "a whole number, 0 or more"};
 // More workers than this on one node is a slip of the finger.
@@ -112,13 +39,13 @@ std::string VariableName(std::string_view flag) {
 
 GivenByName Collect(const CommandLine& line, const GetEnv& get_env) {
   GivenByName given;
-  for (const FlagSpec& flag : kFlags) {
+  for (const FlagSpec& flag : kRunFlags) {
     std::string name(flag.name);
     if (auto it = line.values.find(name); it != line.values.end()) {
       given[name] = {"--" + name, it->second};
       continue;
     }
-    if (flag.group == kOther) continue;
+    if (flag.group == kOtherFlags) continue;
     std::string variable = VariableName(name);
     const char* value = get_env(variable.c_str());
     // An empty variable is a script's way of not setting it.
@@ -250,6 +177,30 @@ absl::Status SetLostContact(const Given& given, RunOptions& options) {
     options.lost_contact = agent::LostContact::kStop;
   } else {
     return BadValue(given.who, given.text, "auto, go-on or stop");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetScaleUp(const Given& given, RunOptions& options) {
+  if (given.text == "auto") {
+    options.scale_up = ScaleUp::kAuto;
+  } else if (given.text == "immediate") {
+    options.scale_up = ScaleUp::kImmediate;
+  } else if (given.text == "checkpoint") {
+    options.scale_up = ScaleUp::kCheckpoint;
+  } else {
+    return BadValue(given.who, given.text, "auto, immediate or checkpoint");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetPreemptionSignal(const Given& given, RunOptions& options) {
+  if (given.text == "USR1" || given.text == "SIGUSR1") {
+    options.preemption_signal = SIGUSR1;
+  } else if (given.text == "USR2" || given.text == "SIGUSR2") {
+    options.preemption_signal = SIGUSR2;
+  } else {
+    return BadValue(given.who, given.text, "USR1 or USR2 (SIGTERM announces one anyway)");
   }
   return absl::OkStatus();
 }
@@ -417,6 +368,9 @@ constexpr std::pair<std::string_view, Setter> kSetters[] = {
     {"max-stuck-restarts", SetCount<&RunOptions::max_stuck_restarts>},
     {"max-node-failures", SetCount<&RunOptions::max_node_failures>},
     {"shutdown-timeout", SetSeconds<&RunOptions::shutdown_timeout>},
+    {"preemption-file", SetText<&RunOptions::preemption_file>},
+    {"preemption-signal", SetPreemptionSignal},
+    {"scale-up", SetScaleUp},
     {"lost-peer-grace", SetSeconds<&RunOptions::lost_peer_grace>},
     {"reconnect-timeout", SetSeconds<&RunOptions::reconnect_timeout>},
     {"lost-contact", SetLostContact},
@@ -449,7 +403,7 @@ absl::Status CheckTogether(const RunOptions& options) {
 
 absl::StatusOr<RunOptions> ParseRunOptions(std::span<const std::string> words,
                                            const GetEnv& get_env) {
-  absl::StatusOr<CommandLine> line = ParseCommandLine(kFlags, words);
+  absl::StatusOr<CommandLine> line = ParseCommandLine(kRunFlags, words);
   if (!line.ok()) return line.status();
   RunOptions options;
   options.wants_help = line->values.contains("help");
@@ -480,7 +434,7 @@ std::string RunHelp() {
       "Starts a group of workers on one or several nodes, watches them, and starts them again\n"
       "when one fails. Every option may also be set as PET_<NAME>, as with torchrun.\n\n"
       "Usage: muster run [options] [--] PROGRAM [arguments of the program]\n",
-      kFlags);
+      kRunFlags);
 }
 
 }  // namespace muster::launcher

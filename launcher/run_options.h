@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "agent/core/agent_machine.h"
 #include "base/instant.h"
+#include "base/job_types.h"
 #include "launcher/command_line.h"
 #include "launcher/endpoint.h"
 
@@ -86,6 +87,10 @@ struct RunOptions {
   StreamSelection redirects;
   StreamSelection tee;
   Duration shutdown_timeout = std::chrono::seconds(30);
+  // --preemption-file; empty: none. --preemption-signal; 0: none.
+  std::string preemption_file;
+  int preemption_signal = 0;
+  ScaleUp scale_up = ScaleUp::kAuto;
   Duration lost_peer_grace{0};
   // How long an SDK worker may make no step; 0: for ever.
   Duration hang_timeout{0};

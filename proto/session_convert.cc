@@ -185,7 +185,8 @@ AgentMessage ReadAgentMessage(FieldReader& r, const proto::AgentMessage& in) {
       return ReadAttach(r, in.attach());
     case proto::AgentMessage::kHeartbeat:
       return Heartbeat{in.heartbeat().sequence(),
-                       r.LastStep(in.heartbeat().steps_done(), "heartbeat.steps_done")};
+                       r.LastStep(in.heartbeat().steps_done(), "heartbeat.steps_done"),
+                       in.heartbeat().can_save()};
     case proto::AgentMessage::kWorkerFailed:
       return ReadWorkerFailed(r, in.worker_failed());
     case proto::AgentMessage::kNodeSucceeded:
@@ -276,6 +277,7 @@ proto::AgentMessage ToProto(const AgentMessage& message) {
           [&](const Heartbeat& m) {
             out.mutable_heartbeat()->set_sequence(m.sequence);
             out.mutable_heartbeat()->set_steps_done(m.step + 1);
+            out.mutable_heartbeat()->set_can_save(m.can_save);
           },
           [&](const WorkerFailed& m) {
             *out.mutable_worker_failed()->mutable_world() = ToProto(m.world);

@@ -93,6 +93,7 @@ std::vector<AgentMessage> AgentMessages() {
           half,
           Heartbeat{~uint64_t{0}},
           Heartbeat{1, 0},
+          Heartbeat{2, 7, true},
           WorkerFailed{kWorld, SomeFailure()},
           NodeSucceeded{kWorld},
           StopDone{kWorld, 1234},

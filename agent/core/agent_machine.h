@@ -16,6 +16,7 @@
 #include <variant>
 #include <vector>
 
+#include "agent/core/agent_events.h"  // IWYU pragma: export
 #include "agent/core/hang_events.h"
 #include "base/ids.h"
 #include "base/instant.h"
@@ -23,92 +24,6 @@
 #include "base/session_messages.h"
 
 namespace muster::agent {
-
-// ---- events --------------------------------------------------------------------------------
-
-struct RendezvousConnected {
-  // The endpoint is one address, and the rendezvous there listens at it as its own: not behind a
-  // virtual address, which also refuses connections while the rendezvous lives.
-  bool to_own_address = false;
-};
-
-struct RendezvousDisconnected {
-  // One phrase for people: "connection refused by 10.0.0.1:29400".
-  std::string why;
-  // Whoever answers there is no muster rendezvous, or the name doesn't resolve: trying again won't
-  // help unless contact existed before.
-  bool is_hopeless = false;
-};
-
-// The answer to ProbeEndpoint, exactly one for each. Refused (ECONNREFUSED): nobody listens there.
-struct EndpointProbed {
-  bool is_refused = false;
-};
-
-struct RendezvousSaid {
-  RendezvousMessage message;
-};
-
-struct WorkerStarted {
-  RoundId round;
-  LocalRank local_rank;
-  int64_t pid = 0;
-};
-
-// A local worker said Hello on the channel of the SDK. May be said more than once.
-struct WorkerSaidHello {
-  RoundId round;
-  LocalRank local_rank;
-};
-
-// A worker ended, or never started (failure.failed_to_start). The shell has filled in all that
-// `failure` can hold when the exit isn't a success, but its `age`.
-struct WorkerEnded {
-  RoundId round;
-  LocalRank local_rank;
-  WorkerFailure failure;
-  // When it ended; the event comes later, with what was found out meanwhile. Absent: now.
-  std::optional<Instant> at = std::nullopt;
-};
-
-// No process of the round is left on this node (or `unkillable` of them were given up on).
-struct GroupGone {
-  RoundId round;
-  int unkillable = 0;
-};
-
-// A local worker reported a durable shard, or a published checkpoint (CommitDone).
-struct WorkerReportedShard {
-  ShardReport report;
-};
-struct WorkerCommitted {
-  CommitDone commit;
-};
-
-// A local worker completed a step.
-struct WorkerReportedStep {
-  World world;
-  LocalRank local_rank;
-  int64_t step = 0;
-};
-
-// SIGINT, SIGTERM, SIGHUP or SIGQUIT to `muster run`. A second one shortens the grace to zero.
-struct StopRequested {
-  int signal = 0;
-};
-
-struct GuardianLost {
-  std::string why;
-};
-
-// The loop's timer: at or after NextWakeup().
-struct TimePassed {};
-
-using AgentEvent =
-    std::variant<RendezvousConnected, RendezvousDisconnected, EndpointProbed, RendezvousSaid,
-                 WorkerStarted, WorkerSaidHello, WorkerEnded, GroupGone, WorkerReportedShard,
-                 WorkerCommitted, WorkerReportedStep, WorkerAnswered, WorkerLeft, StopRequested,
-                 GuardianLost, TimePassed>;
 
 struct StepInput {
   Instant now;
@@ -163,6 +78,21 @@ struct AnswerCommit {
   std::string reason;
 };
 
+// Ask rank 0's worker, which is on this node, to name a step to save after.
+struct AskForCheckpoint {
+  World world;
+};
+// Tell every local worker that reports steps to save after this one; each answers with
+// WorkerKnowsCheckpoint.
+struct TellCheckpoint {
+  World world;
+  int64_t step = 0;
+};
+// Every rank knows the step that rank 0's worker announced: it goes on.
+struct AgreeOnCheckpoint {
+  World world;
+};
+
 // One line for the person who watches. Each differs from the one before.
 struct Show {
   std::string text;
@@ -173,9 +103,10 @@ struct End {
   Verdict verdict;
 };
 
-using AgentEffect = std::variant<Connect, Disconnect, ProbeEndpoint, SendToRendezvous, SpawnGroup,
-                                 StopGroup, PingWorkers, LookAtHungWorker, KillWorker,
-                                 AbortCollectives, RenewDeadline, AnswerCommit, Show, End>;
+using AgentEffect =
+    std::variant<Connect, Disconnect, ProbeEndpoint, SendToRendezvous, SpawnGroup, StopGroup,
+                 PingWorkers, LookAtHungWorker, KillWorker, AbortCollectives, RenewDeadline,
+                 AnswerCommit, AskForCheckpoint, TellCheckpoint, AgreeOnCheckpoint, Show, End>;
 
 // ---- the machine ---------------------------------------------------------------------------
 

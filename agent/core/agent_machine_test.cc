@@ -155,6 +155,11 @@ std::vector<NamedEvent> Events() {
       {"Answered", WorkerAnswered{.world = WorldOf(1), .local_rank = LocalRank(1)}},
       {"Left", WorkerLeft{.world = WorldOf(1), .local_rank = LocalRank(1)}},
       {"Stepped", WorkerReportedStep{.world = WorldOf(1), .local_rank = LocalRank(1), .step = 5}},
+      {"Announced", WorkerAnnouncedCheckpoint{.world = WorldOf(1), .step = 6}},
+      {"Knows", WorkerKnowsCheckpoint{.world = WorldOf(1), .local_rank = LocalRank(1), .step = 6}},
+      {"CheckpointWanted", said(CheckpointWanted{.world = WorldOf(1)})},
+      {"CheckpointAt", said(CheckpointAt{.world = WorldOf(1), .step = 6})},
+      {"CheckpointAgreed", said(CheckpointAgreed{.world = WorldOf(1), .step = 6})},
       {"StopRequested", StopRequested{.signal = SIGTERM}},
       {"GuardianLost", GuardianLost{.why = "killed"}},
       {"TimePassed", TimePassed{}},
@@ -216,6 +221,8 @@ Running:
   GroupGone: show; disconnect; connect
   Shard: send ShardReport 50; grant rank 2 step 50
   Committed: send CommitDone 50
+  Announced: send CheckpointStep 6
+  CheckpointAt: tell checkpoint 6
   StopRequested: show; stop r1 signal 15 grace 30000
   GuardianLost: send Leave, lost: the guardian ...; disconnect; end 70
 Failed:
@@ -277,6 +284,8 @@ Succeeded:
   JobEnded: renew 2900
   Shard: send ShardReport 50; grant rank 2 step 50
   Committed: send CommitDone 50
+  Announced: send CheckpointStep 6
+  CheckpointAt: send CheckpointStepKnown 6
   StopRequested: show
   GuardianLost: send Leave, lost: the guardian ...; disconnect; end 70
 SucceededGone:
@@ -292,6 +301,8 @@ SucceededGone:
   JobEnded: disconnect; end 7
   Shard: send ShardReport 50; grant rank 2 step 50
   Committed: send CommitDone 50
+  Announced: send CheckpointStep 6
+  CheckpointAt: send CheckpointStepKnown 6
   StopRequested: send Leave stopped by SIGTERM; disconnect; end 143
   GuardianLost: send Leave, lost: the guardian ...; disconnect; end 70
 Lost:

@@ -50,7 +50,7 @@ std::vector<AgentEffect> AgentRules::Step(const StepInput& input, const AgentEve
 
 Instant AgentRules::NextWakeup() const {
   if (has_ended_) return Instant::Never();
-  Instant next = std::min(contact_.NextWakeup(), next_renewal_);
+  Instant next = std::min({contact_.NextWakeup(), next_renewal_, DepartureDue()});
   if (group_ && group_->is_live()) next = std::min(next, hang_watch_.NextWakeup());
   return LeaseMatters() ? std::min(next, contact_.deadline()) : next;
 }
@@ -58,13 +58,16 @@ Instant AgentRules::NextWakeup() const {
 void AgentRules::ServeTimers() {
   contact_.Allow(Allowance(), now_);
   CheckPatience();
+  if (!has_ended_) ServeDeparture();
   if (has_ended_) return;
   CheckLease();
   if (contact_.IsUnanswered(now_)) LoseContact("no answer to our request to join");
   if (contact_.TakeRetry(now_)) Emit(Connect{});
   if (contact_.TakeProbe(now_)) Emit(ProbeEndpoint{});
   if (auto sequence = contact_.TakeHeartbeat(now_)) {
-    Send(Heartbeat{.sequence = *sequence, .step = group_ ? group_->lowest_step() : -1});
+    Send(Heartbeat{.sequence = *sequence,
+                   .step = group_ ? group_->lowest_step() : -1,
+                   .can_save = group_ && group_->can_save()});
   }
   RenewByTime();
   LookForHangs();
@@ -166,6 +169,7 @@ void AgentRules::Said(const Attached& message) {
 
 void AgentRules::RepeatWhatIsOwed() {
   if (owed_stop_done_) Send(*std::exchange(owed_stop_done_, std::nullopt));
+  if (departure_) Send(LeaveRequest{.world = {}, .reason = departure_->why});
   if (!group_) return;
   if (!group_->is_told()) {
     for (WorkerFailure& failure : group_->Failures(now_)) {
@@ -179,6 +183,10 @@ void AgentRules::RepeatWhatIsOwed() {
     Send(WorkerSucceeded{.world = group_->world()});
   }
   for (AgentMessage& message : commits_.ToRepeat()) Send(std::move(message));
+  if (group_->can_save()) contact_.HastenHeartbeat(now_);
+  if (agreed_.announced) {
+    Send(CheckpointStep{.world = group_->world(), .step = *agreed_.announced});
+  }
 }
 
 void AgentRules::Said(const HeartbeatAck& message) {

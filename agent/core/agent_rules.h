@@ -1,11 +1,13 @@
-// The rules behind AgentMachine (agent_machine.h says what they are for), in one class over three
+// The rules behind AgentMachine (agent_machine.h says what they are for), in one class over its
 // sources by decision: contact with the rendezvous (agent_rules.cc), the round's workers
-// (agent_rules_round.cc), those that hang (agent_rules_hang.cc), and the end (agent_rules_end.cc).
-// Private to the machine.
+// (agent_rules_round.cc), those that hang (agent_rules_hang.cc), the end (agent_rules_end.cc), and
+// going in order with a checkpoint that all ranks agree on (agent_rules_leave.cc). Private to the
+// machine.
 #ifndef MUSTER_AGENT_CORE_AGENT_RULES_H_
 #define MUSTER_AGENT_CORE_AGENT_RULES_H_
 
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,6 +41,27 @@ class AgentRules {
     // Nobody can take this node's place any more, so the lease binds no longer.
     bool is_job_over = false;
   };
+  // This node wants to go and its workers save first; LeaveRequest was sent. JobEnded lets it go.
+  struct Departure {
+    int signal = 0;
+    // What announced it: a signal's name, or a notice.
+    std::string notice;
+    bool is_by_notice = false;
+    std::string why;
+    // When the workers are stopped without that checkpoint, and when the last one must be gone.
+    Instant gives_up_at;
+    Instant ends_at;
+    // What was saved since, after the step that was agreed on.
+    std::optional<int64_t> saved_step;
+  };
+  // One checkpoint that all ranks of the round agree on, as far as this node knows of it.
+  struct AgreedCheckpoint {
+    // Named by rank 0's worker, which waits on this node.
+    std::optional<int64_t> announced;
+    // Named by the rendezvous, and which of our workers know.
+    std::optional<int64_t> step;
+    std::set<LocalRank> known_by;
+  };
 
   void On(const RendezvousConnected& event);
   void On(const RendezvousDisconnected& event);
@@ -53,6 +76,8 @@ class AgentRules {
   void On(const WorkerReportedStep& event);
   void On(const WorkerAnswered& event);
   void On(const WorkerLeft& event);
+  void On(const WorkerAnnouncedCheckpoint& event);
+  void On(const WorkerKnowsCheckpoint& event);
   void On(const StopRequested& event);
   void On(const GuardianLost& event);
   void On(const TimePassed&) {}
@@ -68,9 +93,9 @@ class AgentRules {
   void Said(const CommitRefused& message);
   void Said(const CommitNoted& message);
   void Said(const JobEnded& message);
-  void Said(const CheckpointWanted& /*message*/) {}
-  void Said(const CheckpointAt& /*message*/) {}
-  void Said(const CheckpointAgreed& /*message*/) {}
+  void Said(const CheckpointWanted& message);
+  void Said(const CheckpointAt& message);
+  void Said(const CheckpointAgreed& message);
 
   // Contact.
   bool HasWorkersToLose() const;
@@ -95,6 +120,16 @@ class AgentRules {
   bool HasProcesses() const { return group_ && !group_->is_gone(); }
   void Supersede(const std::string& why);
   void LookForHangs();
+
+  // Leaving with an agreed checkpoint.
+  bool CanDepart(const StopRequested& event) const;
+  void Depart(const StopRequested& event);
+  void ServeDeparture();
+  Instant DepartureDue() const;
+  Verdict VerdictOnDeparture() const;
+  bool AllKnowTheStep() const;
+  void SayIfAllKnow();
+  void NoteSaved(const Commit& commit);
 
   // The end.
   void EndWith(Ending ending, const StopPlan& plan);
@@ -121,6 +156,8 @@ class AgentRules {
   int restarts_charged_ = 0;
   std::optional<Commit> last_commit_;
   CommitRequests commits_;
+  AgreedCheckpoint agreed_;
+  std::optional<Departure> departure_;
   std::optional<Ending> ending_;
   Instant next_renewal_ = Instant::Never();
   int user_stops_ = 0;

@@ -1,3 +1,4 @@
+#include <csignal>
 #include <utility>
 
 #include "agent/core/agent_rules.h"
@@ -22,13 +23,19 @@ void AgentRules::Said(const JobEnded& message) {
 }
 
 void AgentRules::On(const StopRequested& event) {
-  ++user_stops_;
+  const bool is_notice = !event.notice.empty();
+  // Schedulers repeat notices, and let SIGTERM follow: that is the same wish.
+  if (is_notice && (departure_ || ending_)) return;
+  if (!is_notice) ++user_stops_;
+  const bool is_announced = departure_ && departure_->is_by_notice;
+  if (is_announced && !ending_ && user_stops_ == 1 && event.signal == SIGTERM) return;
   StopPlan plan = PlanUserStop(event.signal, user_stops_ > 1, times_);
   if (ending_) {
     if (HasProcesses()) Stop(plan);
     return;
   }
-  Verdict verdict = VerdictOfUserStop(event.signal);
+  if (!departure_ && CanDepart(event)) return Depart(event);
+  Verdict verdict = VerdictOfUserStop(event.signal, event.notice);
   if (HasProcesses()) {
     ShowLine(verdict.reason + ": stopping the workers; a second signal kills them");
   }

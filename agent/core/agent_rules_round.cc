@@ -20,6 +20,11 @@ void AgentRules::Said(const StartRound& message) {
   // Stale: rounds only grow, and this agent told the highest one that it has seen.
   if (message.world.round <= highest_round_) return;
   highest_round_ = message.world.round;
+  if (departure_) {
+    // Our wish to go was lost with a rendezvous that restarted.
+    return EndWith({.verdict = VerdictOnDeparture(), .takes_leave = true},
+                   PlanUserStop(departure_->signal, true, times_));
+  }
   if (!group_) {
     Spawn(message);
     return;
@@ -36,6 +41,7 @@ void AgentRules::Said(const StartRound& message) {
 
 void AgentRules::Spawn(const StartRound& place) {
   group_.emplace(place, options_.attach.worker_count);
+  agreed_ = {};
   hang_watch_.RoundStarts({.first_rank = place.first_rank,
                            .worker_count = options_.attach.worker_count,
                            .has_other_nodes = place.group_world_size > 1},
@@ -99,12 +105,16 @@ void AgentRules::On(const WorkerEnded& event) {
   failure.age = now_ - std::min(event.at.value_or(now_), now_);
   switch (group_->Ended(event.local_rank, failure, now_)) {
     case WorkerGroup::Change::kNothing:
+      // Who has finished needn't know when to save.
+      SayIfAllKnow();
       return;
     case WorkerGroup::Change::kFirstSucceeded:
       if (contact_.is_attached()) Send(WorkerSucceeded{.world = group_->world()});
+      SayIfAllKnow();
       return;
     case WorkerGroup::Change::kAllSucceeded:
       if (contact_.is_attached()) Send(NodeSucceeded{.world = group_->world()});
+      SayIfAllKnow();
       Stop(PlanSweepAfterSuccess(times_));
       return;
     case WorkerGroup::Change::kFailed:
@@ -122,10 +132,12 @@ void AgentRules::On(const WorkerEnded& event) {
 void AgentRules::On(const WorkerReportedStep& event) {
   if (!group_ || group_->world() != event.world) return;
   const bool was_known = group_->lowest_step() >= 0;
-  group_->Stepped(event.local_rank, event.step);
+  const bool could_save = group_->can_save();
+  group_->Stepped(event.local_rank, event.step, event.can_save);
   hang_watch_.Stepped(event.local_rank, event.step, now_);
-  // That all workers report steps is news: this node can leave by an agreed checkpoint now.
-  if (!was_known && group_->lowest_step() >= 0) contact_.HastenHeartbeat(now_);
+  // That all workers report steps is news, and so is that they can be asked to save.
+  const bool is_news = !was_known && group_->lowest_step() >= 0;
+  if (is_news || could_save != group_->can_save()) contact_.HastenHeartbeat(now_);
 }
 
 void AgentRules::On(const GroupGone& event) {
@@ -174,6 +186,7 @@ void AgentRules::On(const GroupGone& event) {
 void AgentRules::EndRound(Rank culprit, const std::string& reason) {
   if (!group_->TakeAbort()) return;
   Answer(commits_.DropAll(), "the round is over: " + reason);
+  agreed_ = {};
   if (HasProcesses()) {
     Emit(AbortCollectives{.world = group_->world(), .culprit = culprit, .reason = reason});
   }
@@ -210,6 +223,7 @@ void AgentRules::On(const WorkerCommitted& event) {
     // Published already, so it counts even if a rendezvous that restarts never hears of this
     // message.
     last_commit_ = report.commit;
+    NoteSaved(report.commit);
     if (contact_.is_attached()) Send(report);
     return;
   }
@@ -244,6 +258,7 @@ void AgentRules::Said(const CommitRefused& message) {
 void AgentRules::Said(const CommitNoted& message) {
   last_commit_ = message.commit;
   if (!group_ || group_->world() != message.world) return;
+  NoteSaved(message.commit);
   Answer(commits_.Noted(message.commit), "");
 }
 

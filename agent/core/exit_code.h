@@ -13,6 +13,8 @@ inline constexpr int kExitInternal = 70;
 inline constexpr int kExitOsError = 71;
 // A folder or file can't be written.
 inline constexpr int kExitCannotCreate = 73;
+// This node left the job with its progress saved, or was drained: run it again.
+inline constexpr int kExitRunAgain = 75;
 inline constexpr int kExitNotAuthorised = 77;
 // Nodes disagree on the job.
 inline constexpr int kExitDisagrees = 78;

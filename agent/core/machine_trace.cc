@@ -24,7 +24,7 @@ std::string Text(const Attach& m) {
 }
 std::string Text(const Heartbeat& m) {
   return "Heartbeat " + std::to_string(m.sequence) +
-         (m.step < 0 ? "" : " step " + std::to_string(m.step));
+         (m.step < 0 ? "" : " step " + std::to_string(m.step)) + (m.can_save ? " can save" : "");
 }
 std::string Text(const WorkerFailed& m) {
   return "WorkerFailed " + RoundText(m.world) + " rank " + std::to_string(m.failure.rank.value) +
@@ -68,6 +68,9 @@ std::string Text(const AnswerCommit& e) {
   return std::string(e.is_granted ? "grant" : "refuse") + " rank " + std::to_string(e.rank.value) +
          " step " + std::to_string(e.commit.step);
 }
+std::string Text(const AskForCheckpoint&) { return "ask for checkpoint"; }
+std::string Text(const TellCheckpoint& e) { return "tell checkpoint " + std::to_string(e.step); }
+std::string Text(const AgreeOnCheckpoint&) { return "agree on checkpoint"; }
 std::string Text(const Show&) { return "show"; }
 std::string Text(const End& e) { return "end " + std::to_string(e.verdict.exit_code); }
 

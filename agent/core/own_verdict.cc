@@ -40,10 +40,18 @@ Verdict VerdictOfRefusal(const Refused& refused) {
   return verdict;
 }
 
-Verdict VerdictOfUserStop(int signal) {
+Verdict VerdictOfUserStop(int signal, const std::string& notice) {
   Verdict verdict;
-  verdict.reason = "stopped by " + SignalName(signal);
+  verdict.reason = "stopped by " + (notice.empty() ? SignalName(signal) : notice);
   verdict.exit_code = ExitForSignal(signal);
+  return verdict;
+}
+
+Verdict VerdictOfDeparture(const std::string& why, int64_t step) {
+  Verdict verdict;
+  verdict.reason = why + ": this node left after the checkpoint of step " + std::to_string(step) +
+                   "; run it again to go on";
+  verdict.exit_code = kExitRunAgain;
   return verdict;
 }
 

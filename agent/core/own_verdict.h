@@ -3,6 +3,7 @@
 #ifndef MUSTER_AGENT_CORE_OWN_VERDICT_H_
 #define MUSTER_AGENT_CORE_OWN_VERDICT_H_
 
+#include <cstdint>
 #include <string>
 
 #include "base/instant.h"
@@ -22,7 +23,10 @@ struct Unreachable {
 
 Verdict VerdictOfUnreachable(const Unreachable& facts);
 Verdict VerdictOfRefusal(const Refused& refused);
-Verdict VerdictOfUserStop(int signal);
+// `notice`: what announced it, if it wasn't the signal itself.
+Verdict VerdictOfUserStop(int signal, const std::string& notice = "");
+// This node left after the job had saved `step`.
+Verdict VerdictOfDeparture(const std::string& why, int64_t step);
 Verdict VerdictOfLostGuardian(const std::string& node_name, const std::string& why);
 
 // "600 s", "250 ms".

@@ -13,6 +13,7 @@ WorkerGroup::WorkerGroup(StartRound place, int worker_count)
     : place_(std::move(place)),
       states_(static_cast<size_t>(worker_count), State::kStarting),
       steps_(static_cast<size_t>(worker_count), -1),
+      can_save_(static_cast<size_t>(worker_count), false),
       is_sdk_(states_.size(), false) {}
 
 void WorkerGroup::Started(LocalRank local_rank, int64_t /*pid*/) {
@@ -22,9 +23,11 @@ void WorkerGroup::Started(LocalRank local_rank, int64_t /*pid*/) {
   }
 }
 
-void WorkerGroup::Stepped(LocalRank local_rank, int64_t step) {
+void WorkerGroup::Stepped(LocalRank local_rank, int64_t step, bool can_save) {
   auto index = static_cast<size_t>(local_rank.value);
-  if (index < steps_.size() && step >= 0) steps_[index] = step;
+  if (index >= steps_.size() || step < 0) return;
+  steps_[index] = step;
+  can_save_[index] = can_save;
 }
 
 int64_t WorkerGroup::last_step(LocalRank local_rank) const {
@@ -34,6 +37,17 @@ int64_t WorkerGroup::last_step(LocalRank local_rank) const {
 
 int64_t WorkerGroup::lowest_step() const {
   return steps_.empty() ? -1 : *std::min_element(steps_.begin(), steps_.end());
+}
+
+bool WorkerGroup::can_save() const {
+  return lowest_step() >= 0 &&
+         std::all_of(can_save_.begin(), can_save_.end(), [](bool can) { return can; });
+}
+
+bool WorkerGroup::is_running(LocalRank local_rank) const {
+  auto index = static_cast<size_t>(local_rank.value);
+  return index < states_.size() &&
+         (states_[index] == State::kStarting || states_[index] == State::kRunning);
 }
 
 void WorkerGroup::SaidHello(LocalRank local_rank) {

@@ -30,8 +30,8 @@ class WorkerGroup {
   RoundId round() const { return place_.world.round; }
 
   void Started(LocalRank local_rank, int64_t pid);
-  // It completed `step`; -1 before the first.
-  void Stepped(LocalRank local_rank, int64_t step);
+  // It completed `step`. `can_save`: its program asks whether to save after each.
+  void Stepped(LocalRank local_rank, int64_t step, bool can_save);
   void SaidHello(LocalRank local_rank);
   // Ends that follow from a stop are kNothing, except failures of their own: those that happened
   // before the stop (failure.age), and those in a group that a local failure stopped, which are the
@@ -74,6 +74,10 @@ class WorkerGroup {
   int64_t last_step(LocalRank local_rank) const;
   // The lowest of the workers' last completed steps; -1: not all of them have reported one.
   int64_t lowest_step() const;
+  // All workers can be asked to save.
+  bool can_save() const;
+  bool is_running(LocalRank local_rank) const;
+  int worker_count() const { return static_cast<int>(states_.size()); }
   // "3 more workers of this node were stopped by muster: 2 ended by SIGTERM, 1 killed after 5 s";
   // empty if none was.
   std::string StoppedText() const;
@@ -97,7 +101,9 @@ class WorkerGroup {
 
   StartRound place_;
   std::vector<State> states_;
+  // By local rank; -1 before the first.
   std::vector<int64_t> steps_;
+  std::vector<bool> can_save_;
   // By local rank, and how many are true.
   std::vector<bool> is_sdk_;
   size_t sdk_count_ = 0;

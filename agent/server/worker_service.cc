@@ -17,9 +17,9 @@
 #include <utility>
 #include <vector>
 
+#include "agent/server/inbox.h"
 #include "agent/server/worker_connection.h"
 #include "base/entropy.h"
-#include "base/mutex.h"
 
 namespace muster::agent {
 namespace {
@@ -41,38 +41,6 @@ constexpr int64_t kLongestWaitMs = int64_t{7} * 24 * 3600 * 1000;
 
 struct SocketNameTag;
 using SocketName = RandomId<SocketNameTag, 16>;
-
-// What other threads ask of the service's thread. Shared with the callbacks of key-value calls,
-// which may come after the service is gone.
-class Inbox {
- public:
-  Inbox() : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
-  ~Inbox() { close(event_); }
-  Inbox(const Inbox&) = delete;
-  Inbox& operator=(const Inbox&) = delete;
-
-  int event() const { return event_; }
-
-  void Post(std::function<void()> task) {
-    base::MutexLock lock(mutex_);
-    tasks_.push_back(std::move(task));
-    uint64_t one = 1;
-    // Fails only when 2^64-1 wake-ups are pending: awake then, too.
-    [[maybe_unused]] ssize_t put = write(event_, &one, sizeof one);
-  }
-
-  std::deque<std::function<void()>> TakeAll() {
-    uint64_t count = 0;
-    [[maybe_unused]] ssize_t got = read(event_, &count, sizeof count);
-    base::MutexLock lock(mutex_);
-    return std::exchange(tasks_, {});
-  }
-
- private:
-  const int event_;
-  base::Mutex mutex_;
-  std::deque<std::function<void()>> tasks_ MUSTER_GUARDED_BY(mutex_);
-};
 
 uint8_t CodeOf(absl::StatusCode code) { return static_cast<uint8_t>(code); }
 
@@ -124,6 +92,25 @@ class WorkerService::Loop {
     }
   }
 
+  // To those connections of this round's workers over which steps are reported.
+  void Push(const World& world, std::optional<Rank> rank, const Message& message) {
+    if (!round_ || round_->scope.world != world || abort_) return;
+    for (Peer& peer : connections_) {
+      if (!peer.reports_steps || (rank && peer.welcome->rank != *rank)) continue;
+      peer.connection.Send(message);
+    }
+  }
+
+  void AgreeOnCheckpoint(const World& world) {
+    if (!round_ || round_->scope.world != world) return;
+    for (Peer& peer : connections_) {
+      for (const Pending& p : peer.pending) {
+        if (p.is_announcement) peer.connection.Send(AnswerOf(p.request, absl::OkStatus()));
+      }
+      std::erase_if(peer.pending, [](const Pending& p) { return p.is_announcement; });
+    }
+  }
+
   void Ping(const World& world) {
     if (!round_ || round_->scope.world != world) return;
     ++last_ping_;
@@ -156,6 +143,8 @@ class WorkerService::Loop {
     uint64_t request = 0;
     // Of ShardDone and CommitPublished.
     std::optional<Commit> commit;
+    // AnnounceCheckpoint.
+    bool is_announcement = false;
   };
 
   struct Peer {
@@ -169,7 +158,9 @@ class WorkerService::Loop {
     const worker_channel::Welcome* welcome = nullptr;
     std::deque<Pending> pending;
     // Reported, and not passed on yet: a fast loop reports many steps between two of our turns.
-    std::optional<int64_t> step;
+    std::optional<worker_channel::StepDone> step;
+    // It has reported one: the worker's training loop speaks here, not a process forked from it.
+    bool reports_steps = false;
   };
 
   void Run() {
@@ -280,10 +271,18 @@ class WorkerService::Loop {
       return true;
     }
     if (const auto* done = std::get_if<worker_channel::StepDone>(&message)) {
-      peer.step = done->step;
+      peer.step = *done;
+      peer.reports_steps = true;
       return true;
     }
     PassOnStep(peer);
+    if (const auto* known = std::get_if<worker_channel::CheckpointKnown>(&message)) {
+      observer_->OnCheckpointKnown(round_->scope.world, peer.welcome->local_rank, known->step);
+      return true;
+    }
+    if (const auto* announced = std::get_if<worker_channel::AnnounceCheckpoint>(&message)) {
+      return Announced(peer, *announced);
+    }
     if (const auto* set = std::get_if<worker_channel::SetKey>(&message)) return Set(peer, *set);
     if (const auto* get = std::get_if<worker_channel::GetKey>(&message)) return Get(peer, *get);
     if (const auto* shard = std::get_if<worker_channel::ShardDone>(&message)) {
@@ -336,7 +335,7 @@ class WorkerService::Loop {
     Peer* peer = Find(number);
     if (peer == nullptr) return;
     auto found = std::find_if(peer->pending.begin(), peer->pending.end(), [&](const Pending& p) {
-      return !p.commit && p.request == answer.request;
+      return !p.commit && !p.is_announcement && p.request == answer.request;
     });
     if (found == peer->pending.end()) return;
     peer->pending.erase(found);
@@ -378,6 +377,14 @@ class WorkerService::Loop {
                                 .rank = peer.welcome->rank,
                                 .shard_count = shard.shard_count,
                                 .commit = shard.commit});
+    return true;
+  }
+
+  bool Announced(Peer& peer, const worker_channel::AnnounceCheckpoint& announced) {
+    if (peer.welcome->rank != Rank(0)) return false;
+    if (!Admit(peer, announced.request, std::nullopt)) return true;
+    peer.pending.back().is_announcement = true;
+    observer_->OnCheckpointAnnounced(round_->scope.world, announced.step);
     return true;
   }
 
@@ -449,6 +456,22 @@ void WorkerService::OpenRound(Round round) {
 void WorkerService::Abort(const World& world, Rank culprit, const std::string& reason) {
   loop_->Post(
       [loop = loop_.get(), world, culprit, reason] { loop->Abort(world, culprit, reason); });
+}
+
+void WorkerService::AskForCheckpoint(const World& world) {
+  loop_->Post([loop = loop_.get(), world] {
+    loop->Push(world, Rank(0), worker_channel::CheckpointWanted{});
+  });
+}
+
+void WorkerService::TellCheckpoint(const World& world, int64_t step) {
+  loop_->Post([loop = loop_.get(), world, step] {
+    loop->Push(world, std::nullopt, worker_channel::CheckpointAt{.step = step});
+  });
+}
+
+void WorkerService::AgreeOnCheckpoint(const World& world) {
+  loop_->Post([loop = loop_.get(), world] { loop->AgreeOnCheckpoint(world); });
 }
 
 void WorkerService::Ping(const World& world) {

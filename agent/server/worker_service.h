@@ -32,8 +32,13 @@ class WorkerServiceObserver {
   // A worker answered a ping; its last connection of this round was closed.
   virtual void OnWorkerAnswered(const World& world, LocalRank local_rank) = 0;
   virtual void OnWorkerLeft(const World& world, LocalRank local_rank) = 0;
-  // A worker completed `step`. Of several that came together only the last is told.
-  virtual void OnStepReported(const World& world, LocalRank local_rank, int64_t step) = 0;
+  // A worker completed a step. Of several that came together only the last is told.
+  virtual void OnStepReported(const World& world, LocalRank local_rank,
+                              worker_channel::StepDone done) = 0;
+  // Rank 0 saves after that step, and waits for AgreeOnCheckpoint().
+  virtual void OnCheckpointAnnounced(const World& world, int64_t step) = 0;
+  // A worker was told to save after that step.
+  virtual void OnCheckpointKnown(const World& world, LocalRank local_rank, int64_t step) = 0;
   // A worker of the round has opened a connection; it may open several.
   virtual void OnHello(RoundId round, LocalRank local_rank) = 0;
 };
@@ -73,6 +78,12 @@ class WorkerService {
   void Abort(const World& world, Rank culprit, const std::string& reason);
   // Asks every worker of the round for a sign of life.
   void Ping(const World& world);
+  // Asks rank 0, if its worker is here, to name a step to save after.
+  void AskForCheckpoint(const World& world);
+  // Tells every worker that reports steps to save after this one.
+  void TellCheckpoint(const World& world, int64_t step);
+  // Every rank knows the step that rank 0 named: it may go on.
+  void AgreeOnCheckpoint(const World& world);
   // Answers the oldest ShardDone or CommitPublished of that rank for that commit.
   void AnswerCommit(const Answer& answer);
 

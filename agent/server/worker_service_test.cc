@@ -106,11 +106,34 @@ class Observer : public WorkerServiceObserver {
     commits_.push_back(std::move(done));
     changed_.notify_all();
   }
-  void OnStepReported(const World& world, LocalRank local_rank, int64_t step) override {
+  void OnStepReported(const World& world, LocalRank local_rank,
+                      worker_channel::StepDone done) override {
     std::unique_lock lock(mutex_);
     EXPECT_EQ(world.round, RoundId(1));
-    steps_[local_rank] = step;
+    steps_[local_rank] = done.step;
     changed_.notify_all();
+  }
+  void OnCheckpointAnnounced(const World& world, int64_t step) override {
+    std::unique_lock lock(mutex_);
+    EXPECT_EQ(world.round, RoundId(1));
+    announced_ = step;
+    changed_.notify_all();
+  }
+  void OnCheckpointKnown(const World& /*world*/, LocalRank local_rank, int64_t step) override {
+    std::unique_lock lock(mutex_);
+    known_[local_rank] = step;
+    changed_.notify_all();
+  }
+  bool HasAnnouncement(int64_t step) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::milliseconds(kPatienceMs),
+                             [&] { return announced_ == step; });
+  }
+  bool IsKnown(LocalRank local_rank, int64_t step) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::milliseconds(kPatienceMs), [&] {
+      return known_.count(local_rank) && known_[local_rank] == step;
+    });
   }
   void OnWorkerAnswered(const World& world, LocalRank local_rank) override {
     std::unique_lock lock(mutex_);
@@ -173,6 +196,8 @@ class Observer : public WorkerServiceObserver {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<LocalRank, int64_t> steps_;
+  std::map<LocalRank, int64_t> known_;
+  int64_t announced_ = -1;
   std::map<LocalRank, int> answers_;
   std::set<LocalRank> left_;
   std::vector<ShardReport> shards_;
@@ -368,6 +393,45 @@ TEST_F(WorkerServiceTest, PassesOnTheLastOfTheStepsThatAWorkerReports) {
                  worker_channel::Encode(worker_channel::ShardDone{3, 1, commit}));
   EXPECT_EQ(observer_.Shards(1).size(), 1u);
   EXPECT_TRUE(observer_.HasStep(LocalRank(1), 1000));
+}
+
+TEST_F(WorkerServiceTest, RankZeroIsAskedAnnouncesAndWaitsUntilAllKnow) {
+  auto zero = Worker(0);
+  auto one = Worker(1);
+  auto child = Worker(1);  // of the same worker; it reports no steps, so it isn't told
+  zero->Send(worker_channel::StepDone{4, true});
+  one->Send(worker_channel::StepDone{4, true});
+  EXPECT_TRUE(observer_.HasStep(LocalRank(0), 4));
+  EXPECT_TRUE(observer_.HasStep(LocalRank(1), 4));
+  service_->AskForCheckpoint(WorldOf(2));  // of another world
+  service_->AskForCheckpoint(WorldOf(1));
+  zero->Get<worker_channel::CheckpointWanted>();
+  zero->Send(worker_channel::AnnounceCheckpoint{.request = 9, .step = 6});
+  EXPECT_TRUE(observer_.HasAnnouncement(6));
+  service_->TellCheckpoint(WorldOf(1), 6);
+  EXPECT_EQ(one->Get<worker_channel::CheckpointAt>().step, 6);
+  one->Send(worker_channel::CheckpointKnown{6});
+  EXPECT_TRUE(observer_.IsKnown(LocalRank(1), 6));
+  EXPECT_EQ(zero->Get<worker_channel::CheckpointAt>().step, 6);
+  service_->AgreeOnCheckpoint(WorldOf(1));
+  auto answer = zero->Get<worker_channel::Answer>();
+  EXPECT_EQ(answer.request, 9u);
+  EXPECT_EQ(answer.code, 0);
+  child->Send(worker_channel::GetKey{.request = 1, .key = "none"});
+  EXPECT_EQ(child->Get<worker_channel::Answer>().request, 1u) << "the first it hears";
+}
+
+TEST_F(WorkerServiceTest, TheEndOfTheRoundAnswersAnAnnouncement) {
+  auto zero = Worker(0);
+  zero->Send(worker_channel::AnnounceCheckpoint{.request = 9, .step = 6});
+  EXPECT_TRUE(observer_.HasAnnouncement(6));
+  service_->Abort(WorldOf(1), Rank(1), "rank 1 is lost");
+  zero->Get<worker_channel::Abort>();
+  EXPECT_EQ(zero->Get<worker_channel::Answer>().code, Code(absl::StatusCode::kAborted));
+  // Only rank 0 may announce.
+  auto one = Worker(1);
+  one->Send(worker_channel::AnnounceCheckpoint{.request = 1, .step = 6});
+  EXPECT_TRUE(one->IsClosed());
 }
 
 TEST_F(WorkerServiceTest, WorkersArePingedAndTheirAnswersToldOn) {

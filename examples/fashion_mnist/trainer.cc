@@ -123,7 +123,9 @@ Status Trainer::Run() {
     }
     Status trained = TrainOn(batch);
     if (!trained.ok()) return trained;
-    if (store_ != nullptr && step_ % options_.checkpoint_every == 0) {
+    if (store_ == nullptr) {
+      surroundings_.context.StepDone(step_);
+    } else if (surroundings_.context.ShouldSave(step_) || step_ % options_.checkpoint_every == 0) {
       Status saved = Save();
       if (!saved.ok()) return saved;
     }

@@ -80,6 +80,27 @@ absl::StatusOr<std::vector<JobReport>> AdminClient::Jobs(const std::optional<std
   return jobs;
 }
 
+absl::StatusOr<int> AdminClient::Drain(const DrainOrder& order, Duration patience) {
+  auto stub = wire_->Stub(patience);
+  if (!stub.ok()) return stub.status();
+  grpc::ClientContext context;
+  context.set_deadline(
+      std::chrono::system_clock::now() +
+      std::chrono::duration_cast<std::chrono::system_clock::duration>(patience + order.wait));
+  proto::DrainRequest request;
+  if (order.run_id) request.set_run_id(*order.run_id);
+  request.set_node(order.node);
+  request.set_wait_ms(std::chrono::duration_cast<std::chrono::milliseconds>(order.wait).count());
+  proto::DrainReply reply;
+  grpc::Status status = (*stub)->Drain(&context, request, &reply);
+  // Only the rendezvous can say so: our own deadline is later.
+  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED && order.wait > Duration(0)) {
+    return absl::DeadlineExceededError(status.error_message());
+  }
+  if (!status.ok()) return wire_->Explain(status);
+  return reply.agents();
+}
+
 absl::Status AdminClient::Watch(const std::optional<std::string>& run_id,
                                 const EventCallback& on_event) {
   auto stub = wire_->Stub(std::chrono::seconds(3));

@@ -56,6 +56,16 @@ class AdminClient {
   absl::StatusOr<std::vector<JobReport>> Jobs(const std::optional<std::string>& run_id,
                                               Duration patience);
 
+  // Lets the node leave that job, or all its jobs; with a `wait` it answers when the node is gone.
+  // Returns how many agents were told. NotFound: the message names the nodes there are;
+  // DeadlineExceeded: told, but still here after `wait`; others as Jobs().
+  struct DrainOrder {
+    std::optional<std::string> run_id;
+    std::string node;
+    Duration wait{0};
+  };
+  absl::StatusOr<int> Drain(const DrainOrder& order, Duration patience);
+
   // Calls `on_event` with the job's run id and one line for every change of state, until the
   // rendezvous ends (OK) or `on_event` says false (OK).
   using EventCallback = std::function<bool(const std::string& run_id, const std::string& text)>;

@@ -17,6 +17,12 @@ void JobMachine::Rules::OnAttach(SessionId session, const Attach& attach) {
     graces_.Renew(before.id, input_.now);
   }
   if (IsFinal()) return AttachAfterEnd(session, attach);
+  if (auto released = released_.find(attach.incarnation); released != released_.end()) {
+    // It was let go and didn't hear of it.
+    SendOn(session, JobEnded{released->second});
+    effects_.emplace_back(EndSession{session});
+    return;
+  }
   std::optional<std::string> problem = MalformedAttach(attach);
   if (!problem && terms_) problem = Disagreement(*terms_, first_node_, attach);
   if (!problem && terms_) problem = AddressProblem(first_node_, first_address_, attach);
@@ -114,6 +120,7 @@ void JobMachine::Rules::ResumeSlot(Member& member, const RunningWorld& running) 
     SendTo(member, CommitNoted{round_->world, *last_commit_});
   }
   if (slot.group_rank == GroupRank(0)) SendOpenGrant();
+  ResendAgreement(member, *member.slot);
   if (running.succeeded || slot.state == SlotState::kSucceeded) NoteSuccess(member, slot);
 }
 

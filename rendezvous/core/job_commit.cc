@@ -50,22 +50,40 @@ void JobMachine::Rules::Handle(Member& member, const CommitDone& message) {
        (round_->world.round == last_commit_round_ && message.commit.step <= last_commit_->step));
   const bool is_new = round_->commits.Publish(message.commit) && !is_older;
   if (!is_new) {
+    // Its answer comes with the stop.
+    if (round_->is_note_withheld && last_commit_ == message.commit) return;
     if (last_commit_) SendTo(member, CommitNoted{round_->world, *last_commit_});
     return;
   }
   last_commit_ = message.commit;
   last_commit_round_ = round_->world.round;
   last_commit_is_ours_ = true;
+  last_commit_at_ = input_.now;
+  round_->agreement.Save(message.commit.step);
   ledger_.Committed(message.commit.step);
   losses_.Committed();
   set_aside_ends_ = Instant::Never();
   Note(RoundName() + " committed step " + std::to_string(message.commit.step) + " in " +
        message.commit.directory);
   for (auto& [id, other] : members_) {
-    SendTo(other, CommitNoted{round_->world, *last_commit_});
+    if (&other != &member) SendTo(other, CommitNoted{round_->world, *last_commit_});
     EndSetAside(other);
   }
+  TellOfCommit(member.id);
+}
+
+// After a new commit: rank 0's agent is told last, and not yet if a stop is about to follow.
+void JobMachine::Rules::TellOfCommit(MemberId rank_zero) {
+  round_->is_note_withheld = true;
+  is_at_commit_ = true;
   Evaluate();
+  is_at_commit_ = false;
+  if (!round_ || !round_->is_note_withheld) return;
+  const bool is_about_to_stop = state_ == JobState::kRunning && departures_since_ &&
+                                round_->agreement.state() == Agreement::State::kSaved;
+  if (is_about_to_stop) return;
+  round_->is_note_withheld = false;
+  SendTo(members_.at(rank_zero), CommitNoted{round_->world, *last_commit_});
 }
 
 void JobMachine::Rules::LearnCommit(const std::optional<Commit>& commit, RoundId told_in) {

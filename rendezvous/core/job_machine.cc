@@ -171,6 +171,9 @@ void JobMachine::Rules::Handle(Member& /*member*/, const Attach& /*attach*/) {
 
 void JobMachine::Rules::Handle(Member& member, const Heartbeat& heartbeat) {
   SendTo(member, HeartbeatAck{heartbeat.sequence});
+  if (member.can_save == heartbeat.can_save) return;
+  member.can_save = heartbeat.can_save;
+  WeighDepartures();
 }
 
 Instant JobMachine::Rules::ComputeWakeup() const {
@@ -178,7 +181,7 @@ Instant JobMachine::Rules::ComputeWakeup() const {
   // Often enough to notice that this process stood still.
   if (!sessions_.empty()) next = std::min(next, input_.now + options_.lease / 3);
   if (IsFinal()) return next;
-  next = std::min({next, recover_deadline_, notice_due_, set_aside_ends_});
+  next = std::min({next, recover_deadline_, notice_due_, set_aside_ends_, DepartureDue()});
   if (state_ == JobState::kGathering || state_ == JobState::kClosing) {
     next = std::min(next, ask_again_);
     if (below_min_since_) next = std::min(next, *below_min_since_ + terms_->join_timeout);

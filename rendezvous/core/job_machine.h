@@ -33,6 +33,10 @@
 //   Leave                        G G S S S O F    free; below MIN the job ends (75), nobody waits
 //   Leave, lost                  G G S S S O F    lost at once: another may come in its place
 //   ShardReport, CommitDone      G C R S V O F    granted, noted, or refused as stale
+//   LeaveRequest, NodeDrained    G G R S V O F    goes at the end of the round, which is stopped
+//   for
+//                                                 it (below); at once if it has no part in one
+//   CheckpointStep, ...Known     G C R S V O F    passed on; the end of the round voids it
 //   HostStopping                 F F F F F O F    StopRound and JobEnded to all
 //
 // Where DESIGN leaves it open:
@@ -49,6 +53,13 @@
 // - Below MIN after a loss the job waits join_timeout and ends with 69; after a Leave it ends at
 //   once with 75.
 // - A job whose agents all went before its first round is forgotten: the next one sets the terms.
+// - Nodes that want to go are collected for kDepartureWindow from the first. Where all ranks can be
+//   asked to save, the round goes on until a checkpoint counts after a step that they agree on (at
+//   most JobOptions::checkpoint_patience); then it is stopped and re-formed without those nodes,
+//   which are let go with 75. No checkpoint: 143 (as SIGTERM), 75 if drained.
+// - After a plain Leave nothing is formed for kDepartureWindow: who leaves together is one event.
+// - A place is given to a newcomer at once, or at the next commit, as --scale-up says; auto: at the
+//   next commit if the job has committed in this round or the one before.
 // - While recovering, a member of the round that attaches without workers proves that it can't be
 //   completed: the rest is stopped at once. No commit is granted before the world is complete.
 // - A recovered round that stops waits for missing members until a lease after the rendezvous'
@@ -85,13 +96,18 @@ struct SessionEnded {
 // The loop's timer: at or after NextWakeup(). Fed only after all events received before it.
 struct TimePassed {};
 
+// A person sends this node away (`muster drain`). Nothing if it isn't in the job.
+struct NodeDrained {
+  Incarnation incarnation;
+};
+
 // The process that hosts this rendezvous has been told to stop: the job ends for everyone.
 struct HostStopping {
   std::string reason;
   int exit_code = 0;
 };
 
-using JobEvent = std::variant<SessionMessage, SessionEnded, TimePassed, HostStopping>;
+using JobEvent = std::variant<SessionMessage, SessionEnded, TimePassed, NodeDrained, HostStopping>;
 
 // What every step is given besides the event.
 struct StepInput {
@@ -144,6 +160,8 @@ struct JobOptions {
   // How long an agent whose stream ended may take to re-attach before it counts as lost. A process
   // that was killed can't come back, so this bounds the recovery from a killed node.
   Duration reattach_grace = std::chrono::milliseconds(100);
+  // How long nodes that want to go wait for a checkpoint that all ranks agree on.
+  Duration checkpoint_patience = std::chrono::seconds(30);
   // How long a restarted rendezvous waits for a running world to be complete again.
   Duration reconnect_timeout = std::chrono::seconds(60);
   // No round is formed this long after the start, so that agents of a running world can report

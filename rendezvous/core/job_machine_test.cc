@@ -109,6 +109,7 @@ TEST(JobMachine, ALeaveWhileStoppingCausesNoSecondStop) {
   story.Leave("c");
   EXPECT_EQ(CountOf<StopRound>(story, "a"), 1);
   story.StopDone("a");
+  story.Lapse(500);
   EXPECT_EQ(Last<StartRound>(story, "a")->group_world_size, 1);
   EXPECT_EQ(Last<StartRound>(story, "a")->restarts_charged, 0);
 }
@@ -251,6 +252,7 @@ TEST(JobMachine, SparesAreToldOnceAndTakenInWhenAPlaceIsFree) {
   EXPECT_EQ(CountOf<Notice>(story, "c"), 1);
   story.Leave("a");
   story.StopDone("b");
+  story.Lapse(500);
   EXPECT_EQ(Last<StartRound>(story, "c")->group_rank, GroupRank(0));
   EXPECT_EQ(Last<StartRound>(story, "b")->group_rank, GroupRank(1)) << "survivors keep their place";
   EXPECT_EQ(CountOf<StartRound>(story, "d"), 0);

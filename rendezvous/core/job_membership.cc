@@ -6,6 +6,12 @@
 #include "rendezvous/core/rank_assignment.h"
 
 namespace muster::rendezvous {
+namespace {
+
+// How often a node that waits for the next commit is told that none has come.
+constexpr Duration kGrowthNoticeInterval = std::chrono::minutes(10);
+
+}  // namespace
 
 void JobMachine::Rules::Evaluate() {
   if (is_replacing_) return;
@@ -15,7 +21,8 @@ void JobMachine::Rules::Evaluate() {
       EvaluateGathering();
       break;
     case JobState::kRunning:
-      if (WantsScaleUp()) {
+      WeighDepartures();
+      if (state_ == JobState::kRunning && WantsScaleUp() && MayScaleUp()) {
         BeginStop(StopOrigin::kMembership, StopCause::kMembership,
                   "the world grows: " + std::to_string(ReadyNodes()) + " of at most " +
                       std::to_string(terms_->max_nodes) + " nodes are here",
@@ -69,6 +76,7 @@ RoundQuestion JobMachine::Rules::Question() const {
   question.min_first_reached = min_first_reached_;
   question.last_call_timeout = terms_->last_call_timeout;
   question.quiet_until = quiet_until_;
+  question.form_not_before = form_not_before_;
   return question;
 }
 
@@ -89,6 +97,15 @@ bool JobMachine::Rules::WantsScaleUp() const {
   return waiting > 0;
 }
 
+bool JobMachine::Rules::MayScaleUp() const {
+  // A stop for those who leave takes in those who come.
+  if (departures_since_) return false;
+  const bool makes_commits = last_commit_ && last_commit_round_ >= previous_round_;
+  const bool is_bound_to_commits = terms_->scale_up == ScaleUp::kCheckpoint ||
+                                   (terms_->scale_up == ScaleUp::kAuto && makes_commits);
+  return is_at_commit_ || !is_bound_to_commits;
+}
+
 void JobMachine::Rules::FormRound() {
   std::vector<Candidate> candidates;
   for (auto& [id, member] : members_) {
@@ -102,6 +119,7 @@ void JobMachine::Rules::FormRound() {
                           .topology = member.attach.facts.topology});
   }
   const Assignment assignment = AssignRanks(std::move(candidates), terms_->max_nodes);
+  previous_round_ = highest_round_;
   highest_round_.value += MUSTER_PLANTED(kRoundNumberReused, highest_round_.value == 0 ? 1 : 0, 1);
   round_.emplace();
   round_->world = {highest_round_, input_.fresh_world_id};
@@ -123,6 +141,7 @@ void JobMachine::Rules::FormRound() {
     round_->Set(slot, SlotState::kRunning);
     member.slot = i;
     member.last_group_rank = place.group_rank;
+    member.can_save = false;
     member.told.clear();
   }
   round_->master_address = round_->slots.front().member->attach.address;
@@ -133,6 +152,7 @@ void JobMachine::Rules::FormRound() {
   below_min_since_.reset();
   min_first_reached_.reset();
   left_because_.reset();
+  form_not_before_ = Instant();
   ask_again_ = Instant::Never();
   // Spares are told below; nobody waits for this round any more.
   notice_due_ = Instant::Never();
@@ -282,12 +302,14 @@ void JobMachine::Rules::Depart(Member& member, const std::string& reason) {
     Slot& slot = round_->slots[*member.slot];
     if (slot.state == SlotState::kSucceeded) {
       round_->Set(slot, SlotState::kDone);
+      KnowStep(*member.slot);
     } else if (slot.state == SlotState::kRunning) {
       round_->Set(slot, SlotState::kStopped);
       // Its workers were stopped before the others knew: their failures may be of its making.
       round_->had_loss = true;
       left_because_ = text;
       must_stop = true;
+      if (form_not_before_ <= input_.now) form_not_before_ = input_.now + kDepartureWindow;
     }
   }
   if (member.session) effects_.emplace_back(EndSession{*member.session});
@@ -333,14 +355,30 @@ void JobMachine::Rules::TellNewcomer(Member& member) {
   if (MUSTER_PLANTED(kSpareForgotten, state_ == JobState::kRunning, false)) {
     SetAside(member, input_.now + std::chrono::hours(1));
   }
+  if (state_ == JobState::kRunning && notice_due_.IsNever() && WantsScaleUp()) {
+    notice_due_ = input_.now + kGrowthNoticeInterval;
+  }
   const std::string text = WaitingText(member);
   if (text.empty() || text == member.told || IsFinal()) return;
   member.told = text;
   SendTo(member, Notice{text});
 }
 
+std::string JobMachine::Rules::WaitingForText() const {
+  if (!WantsScaleUp()) return "waits as a spare";
+  const std::string text = "joins at the next checkpoint (--scale-up)";
+  const Duration since = input_.now - std::max(round_->began, last_commit_at_);
+  if (since < kGrowthNoticeInterval) return text;
+  const auto tens = since / kGrowthNoticeInterval;
+  return text + ", but none has come for " + std::to_string(10 * tens) +
+         " minutes; --scale-up=immediate wouldn't wait for one";
+}
+
 void JobMachine::Rules::TellWaiting() {
   notice_due_ = Instant::Never();
+  if (state_ == JobState::kRunning && WantsScaleUp()) {
+    notice_due_ = input_.now + kGrowthNoticeInterval;
+  }
   for (auto& [id, member] : members_) {
     if (member.session) TellNewcomer(member);
   }
@@ -363,7 +401,7 @@ std::string JobMachine::Rules::WaitingText(const Member& member) const {
                " have finished, so nobody is taken in any more; this node waits for the result";
       }
       return "the job runs with " + std::to_string(round_->slots.size()) + " of at most " +
-             std::to_string(terms_->max_nodes) + " nodes; this one waits as a spare";
+             std::to_string(terms_->max_nodes) + " nodes; this one " + WaitingForText();
     case JobState::kRecovering:
       return "the rendezvous was restarted; waiting for the " +
              std::to_string(round_->slots.size()) + " nodes of " + RoundName() + " to come back";

@@ -2,7 +2,7 @@
 // decision: job_machine.cc (dispatch, time, status), job_attach.cc (who may come in, and what one
 // who comes back has missed), job_recovery.cc (a world that ran before this rendezvous),
 // job_membership.cc (gathering, forming, losing), job_stopping.cc (stops, failures, the end),
-// job_commit.cc. Owned by JobMachine; used on its thread.
+// job_commit.cc, job_leave.cc (going in order). Owned by JobMachine; used on its thread.
 #ifndef MUSTER_RENDEZVOUS_CORE_JOB_RULES_H_
 #define MUSTER_RENDEZVOUS_CORE_JOB_RULES_H_
 
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/planted_fault.h"
+#include "rendezvous/core/job_limits.h"
 #include "rendezvous/core/job_machine.h"
 #include "rendezvous/core/lease_table.h"
 #include "rendezvous/core/member.h"
@@ -24,16 +25,6 @@
 #include "rendezvous/core/round_policy.h"
 
 namespace muster::rendezvous {
-
-// Exit codes of `muster run` where no worker is the cause (DESIGN: 69 timed out, 75 run it again).
-inline constexpr int kExitTimedOut = 69;
-inline constexpr int kExitRunAgain = 75;
-// Those who wait are told of a change at most this often, so that N arrivals cost O(N) notices.
-inline constexpr Duration kNoticeInterval = std::chrono::seconds(1);
-// Differences of so many nodes are recorded; all others are told to the node alone.
-inline constexpr size_t kMaxKnownToDiffer = 64;
-// So many of the missing are named.
-inline constexpr size_t kMaxMissingNamed = 8;
 
 class JobMachine::Rules {
  public:
@@ -54,6 +45,7 @@ class JobMachine::Rules {
   void On(const SessionEnded& event);
   void On(const TimePassed& event);
   void On(const HostStopping& event);
+  void On(const NodeDrained& event);
   void Handle(Member& member, const Attach& attach);
   void Handle(Member& member, const Heartbeat& heartbeat);
   void Handle(Member& member, const WorkerFailed& message);
@@ -63,9 +55,9 @@ class JobMachine::Rules {
   void Handle(Member& member, const CommitDone& message);
   void Handle(Member& member, const Leave& message);
   void Handle(Member& member, const WorkerSucceeded& message);
-  void Handle(Member& /*member*/, const LeaveRequest& /*message*/) {}
-  void Handle(Member& /*member*/, const CheckpointStep& /*message*/) {}
-  void Handle(Member& /*member*/, const CheckpointStepKnown& /*message*/) {}
+  void Handle(Member& member, const LeaveRequest& message);
+  void Handle(Member& member, const CheckpointStep& message);
+  void Handle(Member& member, const CheckpointStepKnown& message);
   void Expire();
   Instant ComputeWakeup() const;
   bool IsFinal() const { return state_ == JobState::kSucceeded || state_ == JobState::kFailed; }
@@ -118,6 +110,7 @@ class JobMachine::Rules {
   int ReadyNodes() const;
   int ReturningNodes() const { return static_cast<int>(members_.size() - sessions_.size()); }
   bool WantsScaleUp() const;
+  bool MayScaleUp() const;
   void FormRound();
   void FillRound(const std::vector<Member*>& participants, int world_size);
   StartRound PlaceOf(const Slot& slot) const;
@@ -135,6 +128,7 @@ class JobMachine::Rules {
   void TellNewcomer(Member& member);
   void TellWaiting();
   std::string WaitingText(const Member& member) const;
+  std::string WaitingForText() const;
 
   // ---- job_stopping.cc ----
   void BeginStop(StopOrigin origin, StopCause cause, const std::string& reason, Rank culprit);
@@ -155,6 +149,19 @@ class JobMachine::Rules {
   // `told_in`: the latest round that the agent has seen.
   void LearnCommit(const std::optional<Commit>& commit, RoundId told_in);
   void SendOpenGrant();
+  void TellOfCommit(MemberId rank_zero);
+
+  // ---- job_leave.cc ----
+  void NoteDeparture(Member& member, Member::Departure departure);
+  void WeighDepartures();
+  bool CanSave() const;
+  bool AreCollected() const;
+  Instant DepartureDue() const;
+  void StopForDepartures();
+  void LetGo(Member& member, std::optional<int64_t> saved_step);
+  void LetDepartingGo(const Round& round);
+  void ResendAgreement(const Member& member, size_t index);
+  void KnowStep(size_t index);
 
   const std::string run_id_;
   const JobOptions options_;
@@ -214,6 +221,13 @@ class JobMachine::Rules {
   std::string waiting_reason_;
   // A node left in order since the last round was formed: below MIN nobody waits for another.
   std::optional<std::string> left_because_;
+  // When the first of those nodes asked to go that will leave with the current round.
+  std::optional<Instant> departures_since_;
+  Instant checkpoint_due_ = Instant::Never();
+  // After a plain Leave: others may follow, so nothing is formed before this.
+  Instant form_not_before_;
+  // What nodes were told that were let go, should one have missed it; the newest kMostReleased.
+  std::map<Incarnation, Verdict> released_;
   Instant notice_due_ = Instant::Never();
 
   RestartLedger ledger_;
@@ -224,6 +238,10 @@ class JobMachine::Rules {
   // The round that committed it, or the latest that was seen by the agent that told of it.
   RoundId last_commit_round_;
   bool last_commit_is_ours_ = false;
+  Instant last_commit_at_;
+  // The round before the current one, as far as this life of the rendezvous knows.
+  RoundId previous_round_;
+  bool is_at_commit_ = false;
   std::optional<Verdict> verdict_;
 };
 

@@ -41,7 +41,10 @@ void JobMachine::Rules::NoteSuccess(Member& member, Slot& slot) {
     Note("node " + member.attach.node_name + " has finished " + RoundName());
   }
   SendTo(member, SuccessNoted{round_->world});
+  // Who has finished saves no more.
+  KnowStep(*member.slot);
   MaybeSucceed();
+  if (!IsFinal()) WeighDepartures();
 }
 
 void JobMachine::Rules::MaybeSucceed() {
@@ -84,6 +87,10 @@ void JobMachine::Rules::BeginStop(StopOrigin origin, StopCause cause, const std:
     if (slot.state != SlotState::kRunning && slot.state != SlotState::kSucceeded) continue;
     if (slot.member != nullptr) SendTo(*slot.member, *round_->stop);
   }
+  const Member* first = round_->slots.front().member;
+  if (std::exchange(round_->is_note_withheld, false) && first != nullptr) {
+    SendTo(*first, CommitNoted{round_->world, *last_commit_});
+  }
   MaybeFinishStop();
 }
 
@@ -115,7 +122,9 @@ void JobMachine::Rules::FinishStop() {
   is_reforming_ = true;
   state_ = JobState::kGathering;
   waiting_reason_.clear();
-  if (ChargeFailures(round)) Evaluate();
+  if (!ChargeFailures(round)) return;
+  LetDepartingGo(round);
+  Evaluate();
 }
 
 bool JobMachine::Rules::ChargeFailures(const Round& round) {

@@ -419,8 +419,8 @@ TEST(JobStories, ACheckpointIsGrantedCommittedAndResumedFrom) {
      0 a> Shard 500 of rank 0
      0   a< Granted 500
      0 a> CommitDone 500
-     0   a< Noted 500
      0   b< Noted 500
+     0   a< Noted 500
      0 b> WorkerFailed rank 2
      0   a< Stop round 1 (worker failed, culprit 2): worker rank 2 (local rank 0) on node b exited
                with code 1

@@ -109,7 +109,8 @@ void JobStory::Lapse(int64_t ms) {
     const auto agents = sessions_;
     for (const auto& [agent, session] : agents) {
       if (silent_.count(agent) == 0) {
-        last_effects_ = machine_->Step(Input(), SessionMessage{session, Heartbeat{1}});
+        last_effects_ =
+            machine_->Step(Input(), SessionMessage{session, HeartbeatOf(NameOf(session))});
         for (const JobEffect& effect : last_effects_) Note(effect);
       }
     }
@@ -117,6 +118,19 @@ void JobStory::Lapse(int64_t ms) {
     for (const JobEffect& effect : last_effects_) Note(effect);
   }
   now_ = end;
+}
+
+void JobStory::CanSave(const std::string& agent, bool can_save) {
+  if (can_save) {
+    savers_.insert(agent);
+  } else {
+    savers_.erase(agent);
+  }
+  Send(agent, HeartbeatOf(agent));
+}
+
+Heartbeat JobStory::HeartbeatOf(const std::string& agent) const {
+  return savers_.contains(agent) ? Heartbeat{1, 4, true} : Heartbeat{1};
 }
 
 void JobStory::Silence(const std::string& agent, bool is_silent) {
@@ -147,6 +161,7 @@ void JobStory::Attach(const std::string& agent, AttachOptions options) {
   attach.terms.join_timeout = milliseconds(options_.join_timeout_ms);
   attach.terms.last_call_timeout = milliseconds(options_.last_call_ms);
   attach.terms.version = options.version;
+  attach.terms.scale_up = options_.scale_up;
   attach.terms.program = options.program;
   attach.facts = options.facts;
   attach.candidate_port = 7;
@@ -193,6 +208,8 @@ void JobStory::Feed(const JobEvent& event) {
     Write(NameOf(message->session) + "> " + Describe(message->message));
   } else if (const auto* ended = std::get_if<SessionEnded>(&event)) {
     Write(NameOf(ended->session) + "> stream ends");
+  } else if (std::holds_alternative<NodeDrained>(event)) {
+    Write("drained");
   } else if (std::holds_alternative<HostStopping>(event)) {
     Write("host stops");
   }

@@ -37,6 +37,7 @@ class JobStory {
     // Of --standalone, so that stories begin at once.
     int startup_quiet_ms = 0;
     int max_node_failures = 0;
+    ScaleUp scale_up = ScaleUp::kAuto;
     int max_restarts_per_hour = 0;
     int max_early_failures = 0;
     int max_stuck_restarts = 0;
@@ -70,6 +71,8 @@ class JobStory {
   // Lets `ms` pass: the timer rings when the machine wants it to, and agents send heartbeats.
   void Lapse(int64_t ms);
   // From now on (or no more) this agent sends no heartbeats.
+  // From now on its heartbeats say that all of its workers ask whether to save.
+  void CanSave(const std::string& agent, bool can_save = true);
   void Silence(const std::string& agent, bool is_silent = true);
   // A new session for the agent; the one before, if any, isn't ended by this.
   void Attach(const std::string& agent) { Attach(agent, AttachOptions()); }
@@ -100,6 +103,7 @@ class JobStory {
 
  private:
   std::string NameOf(SessionId session) const;
+  Heartbeat HeartbeatOf(const std::string& agent) const;
   void Write(const std::string& line);
   void Note(const JobEffect& effect);
   StepInput Input();
@@ -115,6 +119,7 @@ class JobStory {
   std::map<std::string, StartRound> started_;
   std::map<std::string, std::vector<RendezvousMessage>> told_;
   std::set<std::string> silent_;
+  std::set<std::string> savers_;
   std::vector<JobEffect> last_effects_;
   std::string trace_;
 };

@@ -76,6 +76,23 @@ const std::map<std::string, std::function<void(JobStory&)>> kEvents = {
        s.Send("a", CommitDone{s.world("a"), {1, "/c"}});
      }},
     {"leave", [](JobStory& s) { s.Leave("a"); }},
+    {"leave request",
+     [](JobStory& s) {
+       s.Send("a", LeaveRequest{s.world("a"), "preempted"});
+     }},
+    {"drained",
+     [](JobStory& s) {
+       s.Feed(NodeDrained{{.bytes = {1, 'a', 0}}});
+     }},
+    {"stranger drained", [](JobStory& s) { s.Feed(NodeDrained{{.bytes = {77}}}); }},
+    {"checkpoint step",
+     [](JobStory& s) {
+       s.Send("a", CheckpointStep{s.world("a"), 5});
+     }},
+    {"checkpoint step known",
+     [](JobStory& s) {
+       s.Send("a", CheckpointStepKnown{s.world("a"), 5});
+     }},
     {"leave, lost",
      [](JobStory& s) { s.Send("a", Leave{.reason = "its guardian ended", .is_lost = true}); }},
     {"stream ends", [](JobStory& s) { s.Break("a"); }},
@@ -145,6 +162,11 @@ const std::map<std::string, std::string> kTable = {
     {"worker failed", "G C S S S O F"},
     {"stop done", "G C S S S O F"},
     {"leave", "G G S S S O F"},
+    {"leave request", "G G S S V O F"},
+    {"drained", "G G S S V O F"},
+    {"stranger drained", "G C R S V O F"},
+    {"checkpoint step", "G C R S V O F"},
+    {"checkpoint step known", "G C R S V O F"},
     {"leave, lost", "G G S S S O F"},
     {"shard", "G C R S V O F"},
     {"commit done", "G C R S V O F"},

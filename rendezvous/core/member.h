@@ -36,6 +36,16 @@ struct Member {
   bool lost_recovered_round = false;
   // Lost too often (--max-node-failures): takes no part until then, unless it is needed.
   std::optional<Instant> set_aside_until;
+  // Its workers can be asked to save after a step, as it last said.
+  bool can_save = false;
+  // It wants to go, or was drained: it goes at the end of the round, or at once if it has no part
+  // in one.
+  struct Departure {
+    // For people: "preempted (SIGTERM)".
+    std::string reason;
+    bool is_drained = false;
+  };
+  std::optional<Departure> departure;
   // The last Notice it was sent, so that none is repeated.
   std::string told;
 };

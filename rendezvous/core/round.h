@@ -12,6 +12,7 @@
 #include "base/ids.h"
 #include "base/instant.h"
 #include "base/session_messages.h"
+#include "rendezvous/core/agreement.h"
 #include "rendezvous/core/commit_table.h"
 #include "rendezvous/core/member.h"
 #include "rendezvous/core/verdict.h"
@@ -71,6 +72,11 @@ struct Round {
   bool had_loss = false;
   FailureList failures;
   CommitTable commits;
+  // On a step to save after, so that nodes can leave.
+  Agreement agreement;
+  // Rank 0's agent waits for the CommitNoted of the newest commit: it is told after the StopRound
+  // that the commit allows, so that no step begins that is thrown away.
+  bool is_note_withheld = false;
   // Slots that have a member.
   size_t occupied = 0;
 

@@ -34,6 +34,9 @@ RoundAnswer MayCloseRound(const RoundQuestion& q) {
   if (q.now < q.quiet_until) {
     return {false, q.quiet_until, are_here + "; agents of an earlier rendezvous may still report"};
   }
+  if (q.now < q.form_not_before) {
+    return {false, q.form_not_before, are_here + "; more may leave with the one that left"};
+  }
   if (q.ready_nodes >= q.max_nodes) return {true, Instant::Never(), "all places are taken"};
   if (q.is_reforming) {
     if (q.returning_nodes == 0) return {true, Instant::Never(), "all survivors are back"};

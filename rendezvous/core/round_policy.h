@@ -10,6 +10,9 @@
 
 namespace muster::rendezvous {
 
+// DESIGN: leaves within this are one event.
+inline constexpr Duration kDepartureWindow = std::chrono::milliseconds(500);
+
 struct RoundQuestion {
   Instant now;
   int min_nodes = 1;
@@ -26,6 +29,8 @@ struct RoundQuestion {
   Duration last_call_timeout{0};
   // No round closes before this (`startup_quiet`).
   Instant quiet_until;
+  // A node has left, and others that leave with it are waited for.
+  Instant form_not_before;
 };
 
 struct RoundAnswer {

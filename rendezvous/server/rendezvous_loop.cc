@@ -12,6 +12,8 @@ namespace {
 
 constexpr size_t kMaxJobs = 4096;
 constexpr size_t kMaxWatchers = 256;
+// Of the names of nodes in a message.
+constexpr size_t kMostNamesBytes = 1000;
 // Calls that wait for the loop itself, not for a key.
 constexpr size_t kMaxTasks = 1u << 17;
 // An ended stream may take this long to deliver what was sent before.
@@ -96,6 +98,7 @@ void RendezvousLoop::Turn(bool looks_around) {
       Attend(now_);
       next_due_ = NextWakeup();
     }
+    AnswerDrains(now_);
     PublishIdleness(now_);
   }
   if (was_stopped || wakes_sooner) changed_.notify_all();
@@ -128,6 +131,8 @@ void RendezvousLoop::Run() {
 void RendezvousLoop::StopAll() {
   for (auto& [id, session] : sessions_) session.sink->Cut(ShuttingDown());
   for (auto& [id, watcher] : watchers_) watcher.sink->Cut(ShuttingDown());
+  for (Draining& drain : draining_) drain.answer(ShuttingDown());
+  draining_.clear();
   sessions_.clear();
   watchers_.clear();
   jobs_.clear();
@@ -142,6 +147,7 @@ void RendezvousLoop::StopAll() {
 
 Instant RendezvousLoop::NextWakeup() const {
   Instant next = ending_.empty() ? Instant::Never() : ending_.front().first;
+  for (const Draining& drain : draining_) next = std::min(next, drain.until);
   for (const auto& [run_id, job] : jobs_) {
     next = std::min(next, job->NextWakeup());
     if (job->done_since() && job->machine().IsDone())
@@ -382,6 +388,73 @@ void RendezvousLoop::GetStatus(std::optional<std::string> run_id, StatusAnswer a
     answer(std::move(jobs));
   });
   if (!taken) answer(absl::CancelledError("the rendezvous is shutting down"));
+}
+
+void RendezvousLoop::Drain(DrainOrder order, DrainAnswer answer) {
+  bool taken = Enqueue([this, order = std::move(order), answer](Instant now) {
+    if (now.IsNever()) return answer(ShuttingDown());
+    StartDrain(now, order, answer);
+  });
+  if (!taken) answer(ShuttingDown());
+}
+
+void RendezvousLoop::StartDrain(Instant now, const DrainOrder& order, DrainAnswer answer) {
+  Draining drain;
+  drain.node = order.node;
+  drain.until = now + order.wait;
+  std::string others;
+  for (const auto& [run_id, job] : jobs_) {
+    if (order.run_id && run_id != *order.run_id) continue;
+    for (const NodeStatus& node : job->machine().Status(now).nodes) {
+      // An agent that has an address of its own is called "host(address)".
+      const bool is_meant = node.node_name == order.node || node.address == order.node ||
+                            node.node_name.starts_with(order.node + "(");
+      if (is_meant) {
+        drain.agents.emplace_back(run_id, node.incarnation);
+      } else if (others.size() < kMostNamesBytes) {
+        absl::StrAppend(&others, others.empty() ? "" : ", ", node.node_name);
+      }
+    }
+  }
+  drain.count = static_cast<int>(drain.agents.size());
+  if (drain.agents.empty() || order.node.empty()) {
+    return answer(absl::NotFoundError(
+        absl::StrCat("no node \"", order.node, "\" is ",
+                     order.run_id ? absl::StrCat("in job \"", *order.run_id, "\"") : "in any job",
+                     " here; ", others.empty() ? "there is no node" : "there are: ", others)));
+  }
+  if (order.wait > Duration(0) && draining_.size() >= kMaxWatchers) {
+    return answer(absl::ResourceExhaustedError("too many callers wait for nodes that leave"));
+  }
+  for (const auto& [run_id, incarnation] : drain.agents) {
+    StepJob(now, *jobs_.at(run_id), NodeDrained{incarnation});
+  }
+  if (order.wait <= Duration(0)) return answer(drain.count);
+  next_due_ = std::min(next_due_, drain.until);
+  drain.answer = std::move(answer);
+  draining_.push_back(std::move(drain));
+}
+
+void RendezvousLoop::AnswerDrains(Instant now) {
+  for (Draining& drain : draining_) {
+    std::erase_if(drain.agents, [&](const auto& agent) {
+      auto job = jobs_.find(agent.first);
+      if (job == jobs_.end()) return true;
+      const std::vector<NodeStatus> nodes = job->second->machine().Status(now).nodes;
+      return std::none_of(nodes.begin(), nodes.end(),
+                          [&](const NodeStatus& node) { return node.incarnation == agent.second; });
+    });
+    if (drain.agents.empty()) {
+      drain.answer(drain.count);
+    } else if (drain.until <= now) {
+      drain.answer(absl::DeadlineExceededError(
+          absl::StrCat("node \"", drain.node, "\" is to leave, but is still here")));
+    } else {
+      continue;
+    }
+    drain.answer = nullptr;
+  }
+  std::erase_if(draining_, [](const Draining& drain) { return drain.answer == nullptr; });
 }
 
 WatchId RendezvousLoop::Watch(std::optional<std::string> run_id, std::shared_ptr<WatchSink> sink) {

@@ -110,6 +110,15 @@ class RendezvousLoop : private JobOutlet {
   // Of one job, of all if `run_id` is absent, of none if it is empty. NotFound: no such job.
   using StatusAnswer = std::function<void(absl::StatusOr<std::vector<JobStatus>>)>;
   void GetStatus(std::optional<std::string> run_id, StatusAnswer answer);
+  // Drains a node by name or address: of that job, of every job if `run_id` is absent. Answers how
+  // many agents were told, at once, or with `wait` when they are gone. Codes as in the proto.
+  using DrainAnswer = std::function<void(absl::StatusOr<int>)>;
+  struct DrainOrder {
+    std::optional<std::string> run_id;
+    std::string node;
+    Duration wait{0};
+  };
+  void Drain(DrainOrder order, DrainAnswer answer);
   WatchId Watch(std::optional<std::string> run_id, std::shared_ptr<WatchSink> sink);
   void Unwatch(WatchId watch);
 
@@ -130,6 +139,14 @@ class RendezvousLoop : private JobOutlet {
     std::optional<std::string> run_id;
     std::shared_ptr<WatchSink> sink;
   };
+  struct Draining {
+    std::string node;
+    // Agents that aren't gone yet, by job.
+    std::vector<std::pair<std::string, Incarnation>> agents;
+    int count = 0;
+    Instant until;
+    DrainAnswer answer;
+  };
   using Task = std::function<void(Instant now)>;
 
   // False if the loop has stopped, or if so many tasks wait that one of these is too many; the task
@@ -148,6 +165,8 @@ class RendezvousLoop : private JobOutlet {
   void Open(Instant now, SessionId id, Attach attach, std::shared_ptr<SessionSink> sink);
   HostedJob* JobFor(const std::string& run_id);
   bool IsAbandoned(const HostedJob& job) const;
+  void StartDrain(Instant now, const DrainOrder& order, DrainAnswer answer);
+  void AnswerDrains(Instant now);
   void PublishIdleness(Instant now);
   Instant NextWakeup() const;
   void StopAll();
@@ -172,6 +191,7 @@ class RendezvousLoop : private JobOutlet {
   // Ending sessions by the instant at which they are cut if they haven't drained; oldest first.
   std::deque<std::pair<Instant, SessionId>> ending_;
   std::map<WatchId, Watcher> watchers_;
+  std::vector<Draining> draining_;
   // Calls of WaitUntilIdle() that wait for the next look at idleness.
   std::vector<std::shared_ptr<bool>> asked_;
 

@@ -341,6 +341,20 @@ class RendezvousService : public proto::Rendezvous::CallbackService {
     return reactor.get();
   }
 
+  grpc::ServerUnaryReactor* Drain(grpc::CallbackServerContext* /*context*/,
+                                  const proto::DrainRequest* request,
+                                  proto::DrainReply* reply) override {
+    auto reactor = CallReactor::New(loop_);
+    RendezvousLoop::DrainOrder order;
+    order.node = request->node();
+    order.wait = Wait(request->wait_ms());
+    if (request->has_run_id()) order.run_id = request->run_id();
+    loop_->Drain(std::move(order), [reactor, reply](const absl::StatusOr<int>& agents) {
+      reactor->Answer(agents.status(), [&] { reply->set_agents(*agents); });
+    });
+    return reactor.get();
+  }
+
   grpc::ServerWriteReactor<proto::WatchEvent>* Watch(grpc::CallbackServerContext* context,
                                                      const proto::WatchRequest* request) override {
     std::optional<std::string> run_id;

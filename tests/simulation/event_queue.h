@@ -37,6 +37,10 @@ enum class Act : uint8_t {
   kCheckpoint,        // world: a checkpoint is due
   kShardWritten,      // world, rank
   kPublished,         // world
+  kStepsReported,     // world: its workers report a step, and that they save when they are asked
+  kStepNamed,         // world: rank 0 names a step to save after
+  kStepKnown,         // world, rank: it knows that step
+  kAgreedSave,        // world: it saves after that step
   kWorldFinishes,     // world: its workers come to their end
   kMustBeSettled,     // -
   kMustHaveEnded,     // -

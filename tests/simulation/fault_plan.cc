@@ -29,6 +29,9 @@ void ChooseTerms(SimRandom& random, FaultPlan* plan) {
   terms.min_nodes = terms.is_static ? terms.max_nodes : random.Between(1, terms.max_nodes);
   terms.max_restarts = random.Between(0, 5);
   terms.join_timeout = random.Between(seconds(5), seconds(15));
+  constexpr ScaleUp kScaleUps[] = {ScaleUp::kAuto, ScaleUp::kAuto, ScaleUp::kImmediate,
+                                   ScaleUp::kCheckpoint};
+  terms.scale_up = OneOf(random, kScaleUps);
   terms.last_call_timeout = random.Between(milliseconds(50), seconds(2));
 }
 
@@ -83,6 +86,7 @@ void ChooseBehaviour(SimRandom& random, SimOptions* options) {
     options->checkpoint_every = random.Between(milliseconds(200), milliseconds(1500));
   }
   options->is_sharded = random.Chance(50);
+  options->saves_when_asked = options->checkpoint_every > Duration(0) && random.Chance(60);
   if (random.Chance(50)) options->duplicate_percent = random.Between(5, 40);
   options->works_for = random.Chance(12) ? random.Between(seconds(1), seconds(6))
                                          : kWindow + random.Between(seconds(1), seconds(6));
@@ -189,6 +193,11 @@ class FaultChooser {
 
   void ChooseStops() {
     if (random_.Chance(15)) Add(FaultKind::kAgentStopped);
+    for (int i = random_.Chance(40) ? random_.Between(1, 2) : 0; i > 0; --i) {
+      // Two that go together, at times.
+      const Duration at = AddLoss(FaultKind::kNodeDrained).at;
+      if (random_.Chance(30)) AddLoss(FaultKind::kAgentStopped).at = at + milliseconds(200);
+    }
     if (random_.Chance(5)) Add(FaultKind::kAllStopped).at += kWindow / 2;
     if (random_.Chance(3)) Add(FaultKind::kHostStopped).at += kWindow / 2;
   }
@@ -205,7 +214,7 @@ const char* FaultKindName(FaultKind kind) {
       "worker fails",    "worker killed",    "worker cannot start", "agent killed",
       "guardian killed", "agent frozen",     "power off",           "partition",
       "stream reset",    "rendezvous crash", "rendezvous stall",    "agent stopped",
-      "all stopped",     "host stopped"};
+      "all stopped",     "host stopped",     "node drained"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -222,7 +231,7 @@ void SetBounds(FaultPlan* plan) {
   // world (reconnect_timeout), then a world is stopped, the last call is over, or the job is below
   // MIN (join_timeout) and the agents left without a rendezvous' word give up.
   plan->settles_within = 2 * options.lease + options.connect_timeout + options.startup_quiet +
-                         options.reconnect_timeout + 2 * options.shutdown_timeout +
+                         options.reconnect_timeout + 4 * options.shutdown_timeout +
                          options.terms.last_call_timeout + options.terms.join_timeout + seconds(2);
 }
 

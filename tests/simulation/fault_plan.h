@@ -44,8 +44,9 @@ enum class FaultKind {
   kAgentStopped,       // SIGTERM to one agent
   kAllStopped,         // Ctrl-C everywhere
   kHostStopped,        // the process that hosts the rendezvous is told to stop
+  kNodeDrained,        // `muster drain`
 };
-inline constexpr int kFaultKinds = 14;
+inline constexpr int kFaultKinds = 15;
 
 const char* FaultKindName(FaultKind kind);
 
@@ -93,6 +94,8 @@ struct SimOptions {
   int64_t fails_at_step = 0;
   // All ranks have a shard, else rank 0 alone.
   bool is_sharded = false;
+  // Workers ask at each step whether to save, so that nodes can leave after an agreed checkpoint.
+  bool saves_when_asked = false;
   // Of 100 reports, this many are sent once more, later.
   int duplicate_percent = 0;
   // How long a complete world works until its workers exit 0, and how far apart they do.

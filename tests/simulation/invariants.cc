@@ -33,6 +33,7 @@ void Invariants::RendezvousStarted(int /*life*/, RoundId kept_round) {
   first_world_ = parts_.worlds.size();
   charged_worlds_.clear();
   set_aside_.clear();
+  leaving_.clear();
 }
 
 void Invariants::SessionOpened(SessionId session, AgentIndex agent) {
@@ -57,7 +58,13 @@ void Invariants::RendezvousHears(const rendezvous::JobEvent& event) {
   std::visit([&](const auto& message) { Heard(known->second, message); }, came->message);
 }
 
+void Invariants::Heard(Session& session, const LeaveRequest& /*request*/) {
+  leaving_.insert(session.incarnation);
+  if (open_world_ >= 0) parts_.worlds[open_world_].has_excuse = true;
+}
+
 void Invariants::Heard(Session& session, const Attach& attach) {
+  session.incarnation = attach.incarnation;
   // It has left its earlier streams behind.
   for (auto& [id, other] : sessions_) {
     if (&other != &session && other.agent == session.agent) other.is_open = false;
@@ -155,7 +162,7 @@ void Invariants::Said(SessionId id, const RendezvousMessage& message) {
   } else if (const auto* noted = std::get_if<CommitNoted>(&message)) {
     SaidNoted(*noted);
   } else if (const auto* ended = std::get_if<JobEnded>(&message)) {
-    SaidEnd(*ended);
+    if (!leaving_.contains(session.incarnation)) SaidEnd(*ended);
   }
 }
 
@@ -315,6 +322,14 @@ void Invariants::AgentEnded(AgentIndex index, const Verdict& verdict) {
 
 void Invariants::CheckWakeup(const char* who, Instant now, Instant next) {
   if (next <= now) Break(std::string(who) + " is due again at once, without end");
+}
+
+bool Invariants::IsMember(const Incarnation& incarnation) const {
+  return std::any_of(sessions_.begin(), sessions_.end(), [&](const auto& entry) {
+    const Session& session = entry.second;
+    return session.is_open && session.is_attached && !session.is_refused &&
+           session.incarnation == incarnation;
+  });
 }
 
 bool Invariants::AnyoneIsAttached() const {

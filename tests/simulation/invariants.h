@@ -37,6 +37,9 @@ class Invariants {
   void RendezvousSays(const rendezvous::StepInput& input,
                       const std::vector<rendezvous::JobEffect>& effects);
 
+  // It is about to be told that this node is sent away.
+  void IsDrained(const Incarnation& incarnation) { leaving_.insert(incarnation); }
+
   // ---- the agents
   void SessionOpened(SessionId session, AgentIndex agent);
   void CheckSpawn(AgentIndex agent, const StartRound& place);
@@ -53,6 +56,7 @@ class Invariants {
   // A complete world runs, all of whose workers run or have exited 0.
   bool RunsWell() const;
   bool AnyoneIsAttached() const;
+  bool IsMember(const Incarnation& incarnation) const;
   bool job_has_ended() const { return verdict_.has_value(); }
   bool job_has_succeeded() const { return verdict_ && verdict_->succeeded; }
   int rounds_started() const { return rounds_started_; }
@@ -64,6 +68,7 @@ class Invariants {
     // Attached was said on it.
     bool is_attached = false;
     bool is_refused = false;
+    Incarnation incarnation{};
   };
   using Starts = std::vector<std::pair<SessionId, const StartRound*>>;
 
@@ -75,7 +80,7 @@ class Invariants {
   void Heard(Session& session, const NodeSucceeded& done) { HeardSuccess(session, done.world); }
   void Heard(Session&, const Heartbeat&) {}
   void Heard(Session& session, const WorkerSucceeded& done) { HeardSuccess(session, done.world); }
-  void Heard(Session&, const LeaveRequest&) {}
+  void Heard(Session& session, const LeaveRequest& request);
   void Heard(Session&, const CheckpointStep&) {}
   void Heard(Session&, const CheckpointStepKnown&) {}
   void Heard(Session& session, const Leave& leave);
@@ -126,6 +131,8 @@ class Invariants {
   WorldIndex first_world_ = 0;
   std::vector<WorldIndex> charged_worlds_;
   std::set<Incarnation> set_aside_;
+  // Who is to leave: gets a farewell of its own, and no place any more.
+  std::set<Incarnation> leaving_;
   // Over all lives.
   int most_charged_ = 0;
   int rounds_started_ = 0;

@@ -33,6 +33,8 @@ inline constexpr PlantedFaultName kPlantedFaults[] = {
     {PlantedFault::kProgressIsStuck, "progress is stuck"},
     {PlantedFault::kSetAsideIgnored, "set aside ignored"},
     {PlantedFault::kGrowsAfterSuccess, "grows after success"},
+    {PlantedFault::kLeaverKept, "leaver kept"},
+    {PlantedFault::kStepNotAwaited, "step not awaited"},
 };
 
 struct Finding {

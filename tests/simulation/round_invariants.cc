@@ -81,6 +81,11 @@ void Invariants::CheckPlaces(const rendezvous::RoundStarted& started, const Star
   const JobTerms& terms = parts_.options.terms;
   auto nodes = static_cast<int>(places.size());
   if (nodes != started.node_count) return Break("a round's nodes are not all told of it");
+  for (const auto& [session, start] : places) {
+    if (leaving_.contains(sessions_[session].incarnation)) {
+      Break("a node that is to leave is taken into a later round");
+    }
+  }
   if (nodes < terms.min_nodes) return Break("a round begins below MIN");
   if (nodes > terms.max_nodes) return Break("a round begins above MAX");
   int next_rank = 0;

@@ -95,13 +95,6 @@ void SimAgent::ReportShard(const ShardReport& report) { Take(agent::WorkerReport
 
 void SimAgent::ReportPublished(const CommitDone& done) { Take(agent::WorkerCommitted{done}); }
 
-void SimAgent::ReportStep(const World& world, int64_t step) {
-  for (int i = 0; i < static_cast<int>(workers_.size()); ++i) {
-    if (!WorkerRuns(LocalRank(i))) continue;
-    Take(agent::WorkerReportedStep{.world = world, .local_rank = LocalRank(i), .step = step});
-  }
-}
-
 void SimAgent::StopBySignal(int signal) { Take(agent::StopRequested{signal}); }
 
 void SimAgent::Take(agent::AgentEvent event, StreamIndex stream) {

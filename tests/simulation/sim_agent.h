@@ -67,8 +67,11 @@ class SimAgent {
   // From its workers.
   void ReportShard(const ShardReport& report);
   void ReportPublished(const CommitDone& done);
-  // Each of them has completed this step.
-  void ReportStep(const World& world, int64_t step);
+
+  // From its workers (sim_agent_saving.cc). In some plans they save when they are asked.
+  void ReportStep(const World& world, LocalRank local_rank, int64_t step);
+  void AnnounceCheckpoint(const World& world, int64_t step);
+  void KnowCheckpoint(const World& world, LocalRank local_rank, int64_t step);
 
   // Faults. Each needs a living process.
   void Kill();
@@ -128,6 +131,9 @@ class SimAgent {
   void Perform(agent::AbortCollectives&) {}
   void Perform(agent::RenewDeadline& effect);
   void Perform(agent::AnswerCommit& effect);
+  void Perform(agent::AskForCheckpoint& effect);
+  void Perform(agent::TellCheckpoint& effect);
+  void Perform(agent::AgreeOnCheckpoint& effect);
   void Perform(agent::Show& effect);
   void Perform(agent::End& effect);
 

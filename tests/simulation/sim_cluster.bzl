@@ -19,6 +19,7 @@ def sim_cluster(name, job_machine, **kwargs):
             "rule_invariants.cc",
             "sim_agent.cc",
             "sim_agent_workers.cc",
+            "sim_agent_saving.cc",
             "sim_rendezvous.cc",
             "sim_world.cc",
             "workload.cc",

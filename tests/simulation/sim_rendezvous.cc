@@ -14,6 +14,7 @@ void SimRendezvous::Start() {
   options.reconnect_timeout = parts_.options.reconnect_timeout;
   options.startup_quiet = parts_.options.startup_quiet;
   options.set_aside_for = parts_.options.set_aside_for;
+  options.checkpoint_patience = parts_.options.shutdown_timeout;
   if (parts_.options.keeps_state) options.highest_round = kept_round_;
   machine_.emplace(parts_.options.terms.run_id, options, LocalNow());
   timer_at_ = Instant::Never();
@@ -45,6 +46,10 @@ void SimRendezvous::Thaw() {
 
 void SimRendezvous::StopHost(const std::string& reason, int exit_code) {
   Take(rendezvous::HostStopping{.reason = reason, .exit_code = exit_code});
+}
+
+void SimRendezvous::DrainNode(const Incarnation& incarnation) {
+  Take(rendezvous::NodeDrained{.incarnation = incarnation});
 }
 
 void SimRendezvous::MessageCame(SessionId session, AgentMessage message) {

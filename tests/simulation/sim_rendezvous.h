@@ -25,6 +25,7 @@ class SimRendezvous {
   void Thaw();
   // As HostStopping. It must be up.
   void StopHost(const std::string& reason, int exit_code);
+  void DrainNode(const Incarnation& incarnation);
 
   bool is_up() const { return machine_.has_value(); }
   bool is_stalled() const { return is_stalled_; }

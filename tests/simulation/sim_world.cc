@@ -130,6 +130,10 @@ void SimWorld::ToNetworkOrAgent(const Due& due) {
     case Act::kCheckpoint:
     case Act::kShardWritten:
     case Act::kPublished:
+    case Act::kStepsReported:
+    case Act::kStepNamed:
+    case Act::kStepKnown:
+    case Act::kAgreedSave:
     case Act::kWorldFinishes:
       workload_.Handle(due);
       return;
@@ -255,6 +259,14 @@ void SimWorld::StrikeAgent(const Fault& fault, int index, SimAgent& agent) {
     case FaultKind::kAgentStopped:
       agent.StopBySignal(SIGTERM);
       break;
+    case FaultKind::kNodeDrained:
+      if (!rendezvous_.is_up() || rendezvous_.is_stalled()) return;
+      if (!invariants_.IsMember(agent.incarnation())) return;
+      worlds_.Drain(target);
+      invariants_.IsDrained(agent.incarnation());
+      rendezvous_.DrainNode(agent.incarnation());
+      Replace(fault, agent);
+      return;
     default:
       StrikeWorker(fault, agent);
       return;

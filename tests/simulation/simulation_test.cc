@@ -89,6 +89,7 @@ FaultPlan CalmPlan(int nodes, int min_nodes) {
   plan.options.most_delay = milliseconds(2);
   plan.options.term_takes = milliseconds(50);
   plan.options.checkpoint_every = milliseconds(500);
+  plan.options.saves_when_asked = true;
   plan.options.works_for = seconds(12);
   for (int i = 0; i < nodes; ++i) {
     NodePlan node;
@@ -137,6 +138,8 @@ TEST(Simulation, AFaultAloneCostsWhatItShould) {
       {"a frozen agent, past the lease", At(FaultKind::kAgentFrozen, seconds(4), seconds(5)), 3,
        true},
       {"a partition past the lease", At(FaultKind::kPartition, seconds(4), seconds(5)), 3, true},
+      {"a drained node", At(FaultKind::kNodeDrained, seconds(4)), 2, true},
+      {"a preempted node", At(FaultKind::kAgentStopped, seconds(4)), 2, true},
       {"a stopped host", At(FaultKind::kHostStopped, seconds(4)), 1, false},
       {"a user's stop everywhere", At(FaultKind::kAllStopped, seconds(4)), 1, false},
   };
@@ -148,6 +151,16 @@ TEST(Simulation, AFaultAloneCostsWhatItShould) {
     EXPECT_EQ(result.rounds, cost.rounds) << cost.name << "\n" << text;
     EXPECT_EQ(result.succeeded, cost.succeeds) << cost.name << "\n" << text;
   }
+}
+
+TEST(Simulation, NodesThatLeaveTogetherCostOneRound) {
+  Fault second = At(FaultKind::kAgentStopped, milliseconds(4200));
+  second.target = 1;
+  RunResult result = RunWith(CalmPlan(/*nodes=*/4, /*min_nodes=*/2),
+                             {At(FaultKind::kNodeDrained, seconds(4)), second});
+  EXPECT_EQ(result.broken, "");
+  EXPECT_EQ(result.rounds, 2);
+  EXPECT_TRUE(result.succeeded);
 }
 
 TEST(Simulation, TheBudgetEndsTheJob) {

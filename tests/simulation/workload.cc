@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "tests/simulation/invariants.h"
 #include "tests/simulation/sim_agent.h"
 
 namespace muster::simulation {
@@ -30,6 +31,10 @@ void Workload::WorkerStarted(WorldIndex world) {
   parts_.queue.At(end, Act::kWorldFinishes, world);
   if (parts_.options.checkpoint_every > Duration(0)) {
     parts_.queue.After(parts_.options.checkpoint_every, Act::kCheckpoint, world);
+  }
+  if (parts_.options.saves_when_asked) {
+    parts_.queue.After(parts_.random.Between(milliseconds(1), milliseconds(200)),
+                       Act::kStepsReported, world);
   }
 }
 
@@ -91,8 +96,14 @@ void Workload::MakeCheckpoint(WorldIndex index) {
   WorldRecord& record = parts_.worlds[index];
   if (record.is_broken || record.is_finishing) return;
   parts_.queue.After(parts_.options.checkpoint_every, Act::kCheckpoint, index);
-  if (record.pending) return;
-  record.last_step += kStepsBetweenCheckpoints;
+  // Rank 0 waits, or all save after the step that it has named.
+  if (record.pending || record.named_step) return;
+  Save(index, record.last_step + kStepsBetweenCheckpoints);
+}
+
+void Workload::Save(WorldIndex index, int64_t step) {
+  WorldRecord& record = parts_.worlds[index];
+  record.last_step = step;
   CompleteStep(index);
   if (record.is_broken) return;
   record.pending = Commit{.step = record.last_step,
@@ -111,11 +122,7 @@ void Workload::MakeCheckpoint(WorldIndex index) {
 
 void Workload::CompleteStep(WorldIndex index) {
   WorldRecord& record = parts_.worlds[index];
-  record.reported_step = record.last_step;
-  for (const WorldMember& member : record.members) {
-    SimAgent& agent = *parts_.agents[member.agent];
-    if (agent.world() == index) agent.ReportStep(record.world, record.last_step);
-  }
+  TellOfStep(index);
   const int64_t fails_at = parts_.options.fails_at_step;
   if (fails_at == 0 || record.last_step < fails_at) return;
   SimAgent& agent = *parts_.agents[record.members.back().agent];
@@ -140,6 +147,11 @@ void Workload::Answered(AgentIndex agent, const agent::AnswerCommit& answer) {
   WorldRecord& record = parts_.worlds[index];
   if (record.members[0].agent != agent || record.pending != answer.commit) return;
   if (!answer.is_granted || record.is_published) {
+    const bool is_agreed = record.named_step && answer.commit.step == *record.named_step;
+    if (is_agreed && answer.is_granted && record.was_drained && !record.was_disturbed) {
+      parts_.invariants.Break("a step begins after the checkpoint that a node leaves with");
+    }
+    if (is_agreed) record.named_step.reset();
     record.pending.reset();
     return;
   }
@@ -157,6 +169,91 @@ void Workload::Publish(WorldIndex index) {
   parts_.agents[member->agent]->ReportPublished({.world = record.world, .commit = *record.pending});
 }
 
+// ---- a checkpoint that all ranks agree on ---------------------------------------------------
+
+void Workload::ReportSteps(WorldIndex index) {
+  WorldRecord& record = parts_.worlds[index];
+  if (!record.is_broken) TellOfStep(index);
+}
+
+void Workload::TellOfStep(WorldIndex index) {
+  WorldRecord& record = parts_.worlds[index];
+  record.reported_step = record.last_step;
+  for (const WorldMember& member : record.members) {
+    SimAgent& agent = *parts_.agents[member.agent];
+    if (agent.world() != index) continue;
+    for (int i = 0; i < member.worker_count; ++i) {
+      if (agent.WorkerRuns(LocalRank(i))) {
+        agent.ReportStep(record.world, LocalRank(i), record.last_step);
+      }
+    }
+  }
+}
+
+void Workload::Asked(const World& world) {
+  WorldIndex index = parts_.worlds.Find(world);
+  if (index < 0) return;
+  parts_.queue.After(parts_.random.Between(milliseconds(1), milliseconds(60)), Act::kStepNamed,
+                     index);
+}
+
+void Workload::NameStep(WorldIndex index) {
+  WorldRecord& record = parts_.worlds[index];
+  const WorldMember* member = RunningHolder(record, 0);
+  if (member == nullptr || record.is_broken || record.is_finishing || record.named_step) return;
+  record.named_step = record.last_step + 1;
+  record.knows_step.assign(static_cast<size_t>(record.world_size), false);
+  record.knows_step[0] = true;
+  parts_.agents[member->agent]->AnnounceCheckpoint(record.world, *record.named_step);
+}
+
+void Workload::Told(AgentIndex agent, const agent::TellCheckpoint& told) {
+  WorldIndex index = parts_.worlds.Find(told.world);
+  WorldMember* member = parts_.worlds.FindMember(told.world, agent);
+  if (member == nullptr) return;
+  if (parts_.worlds[index].named_step != told.step) {
+    parts_.invariants.Break("a rank is told to save after a step that rank 0 has not named");
+    return;
+  }
+  for (int i = 0; i < member->worker_count; ++i) {
+    parts_.queue.After(parts_.random.Between(milliseconds(1), milliseconds(20)), Act::kStepKnown,
+                       index, member->place.first_rank.value + i);
+  }
+}
+
+void Workload::KnowStep(WorldIndex index, int rank) {
+  WorldRecord& record = parts_.worlds[index];
+  const WorldMember* member = RunningHolder(record, rank);
+  if (member == nullptr || !record.named_step) return;
+  record.knows_step[static_cast<size_t>(rank)] = true;
+  parts_.agents[member->agent]->KnowCheckpoint(
+      record.world, LocalRank(rank - member->place.first_rank.value), *record.named_step);
+}
+
+void Workload::Agreed(const World& world) {
+  WorldIndex index = parts_.worlds.Find(world);
+  if (index < 0) return;
+  WorldRecord& record = parts_.worlds[index];
+  for (int rank = 0; rank < record.world_size && !record.is_broken; ++rank) {
+    if (RunningHolder(record, rank) != nullptr && !record.knows_step[static_cast<size_t>(rank)]) {
+      parts_.invariants.Break("rank 0 goes on before every rank knows the step to save after");
+    }
+  }
+  parts_.queue.After(parts_.random.Between(milliseconds(1), milliseconds(30)), Act::kAgreedSave,
+                     index);
+}
+
+void Workload::SaveAgreed(WorldIndex index) {
+  WorldRecord& record = parts_.worlds[index];
+  if (record.is_broken || record.is_finishing || !record.named_step) return;
+  if (record.pending) {
+    // One that was begun before comes first.
+    parts_.queue.After(milliseconds(20), Act::kAgreedSave, index);
+    return;
+  }
+  Save(index, *record.named_step);
+}
+
 void Workload::Handle(const Due& due) {
   switch (due.act) {
     case Act::kCheckpoint:
@@ -167,6 +264,18 @@ void Workload::Handle(const Due& due) {
       return;
     case Act::kPublished:
       Publish(due.who);
+      return;
+    case Act::kStepsReported:
+      ReportSteps(due.who);
+      return;
+    case Act::kStepNamed:
+      NameStep(due.who);
+      return;
+    case Act::kStepKnown:
+      KnowStep(due.who, due.what);
+      return;
+    case Act::kAgreedSave:
+      SaveAgreed(due.who);
       return;
     default:
       Finish(due.who);

@@ -19,14 +19,25 @@ class Workload {
                    bool is_genuine);
   // The agent's answer to a worker of its own.
   void Answered(AgentIndex agent, const agent::AnswerCommit& answer);
+  // What agents ask and tell their workers about a step to save after.
+  void Asked(const World& world);
+  void Told(AgentIndex agent, const agent::TellCheckpoint& told);
+  void Agreed(const World& world);
   // Every worker that was told to go on has come to its end; no world begins new work after this.
   Instant end_of_work() const;
 
-  // kCheckpoint, kShardWritten, kPublished, kWorldFinishes.
+  // kCheckpoint, kShardWritten, kPublished, kStepsReported, kStepNamed, kStepKnown, kAgreedSave,
+  // kWorldFinishes.
   void Handle(const Due& due);
 
  private:
   void MakeCheckpoint(WorldIndex index);
+  void Save(WorldIndex index, int64_t step);
+  void ReportSteps(WorldIndex index);
+  void TellOfStep(WorldIndex index);
+  void NameStep(WorldIndex index);
+  void KnowStep(WorldIndex index, int rank);
+  void SaveAgreed(WorldIndex index);
   void ReportShard(WorldIndex index, int rank);
   void Publish(WorldIndex index);
   void Finish(WorldIndex index);

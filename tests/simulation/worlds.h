@@ -62,6 +62,11 @@ struct WorldRecord {
   bool is_granted = false;
   bool is_published = false;
   std::vector<bool> shard_arrived{};  // at the rendezvous, by rank
+  // The step that rank 0 has named to save after, until that is done; and who knows of it.
+  std::optional<int64_t> named_step{};
+  std::vector<bool> knows_step{};
+  // A node of it was drained: no step may begin that is thrown away.
+  bool was_drained = false;
   int64_t last_step = 0;
   // The highest step that workers told their agents of; -1: none.
   int64_t reported_step = -1;
@@ -125,6 +130,16 @@ class Worlds {
       if (record.was_disturbed) continue;
       for (const WorldMember& member : record.members) {
         if (agent < 0 || member.agent == agent) record.has_excuse = record.was_disturbed = true;
+      }
+    }
+  }
+
+  // `agent` is sent away in order: its worlds may end.
+  void Drain(int agent) {
+    for (WorldRecord& record : records_) {
+      if (record.is_over) continue;
+      for (const WorldMember& member : record.members) {
+        if (member.agent == agent) record.has_excuse = record.was_drained = true;
       }
     }
   }

@@ -147,12 +147,13 @@ Status CheckpointStore::Save(const Snapshot& snapshot) {
   if (!random_states.ok()) return random_states.status();
   Status saved;
   if (group_.rank() == 0 && last_saved_step_ != snapshot.step) {
+    const std::string parent_before = parent_;
     saved = SaveOnRankZero(snapshot, *random_states);
     directory_->Discard();
     if (saved.ok()) {
       last_saved_step_ = snapshot.step;
       directory_->RemoveOld(options_.keep);
-    } else {
+    } else if (parent_ == parent_before) {
       saved =
           Explain("no checkpoint of step " + std::to_string(snapshot.step) + " was saved", saved);
     }
@@ -196,7 +197,12 @@ Status CheckpointStore::SaveOnRankZero(const Snapshot& snapshot,
   if (!done.ok()) return done;
   parent_ = name.ToString();
   done = context_.ReportCommit(commit);
-  if (!done.ok()) return Explain("it is published, but the rendezvous didn't note it", done);
+  if (!done.ok()) {
+    // Most often the round has ended right after, for a node that leaves or comes.
+    return Explain("the checkpoint of step " + std::to_string(snapshot.step) +
+                       " is published, but its acknowledgement didn't come",
+                   done);
+  }
   return done;
 }
 

@@ -34,6 +34,8 @@ class FakeContext : public Context {
   const std::optional<Commit>& resume() const override { return resume_; }
   Store& store() override { return store_; }
   AbortSignal& abort_signal() override { return abort_; }
+  void StepDone(int64_t /*step*/) override {}
+  bool ShouldSave(int64_t /*step*/) override { return false; }
   Status ReportShard(const Commit& commit, int shard_count) override {
     calls += "shard " + std::to_string(commit.step) + " of " + std::to_string(shard_count) + "\n";
     last_commit = commit;

@@ -138,10 +138,14 @@ Status AgentChannel::SendAll(const std::string& frame) {
   // Under a lock, so that frames don't mix. The agent reads always; if it doesn't, the abort
   // signal ends the wait.
   base::MutexLock lock(send_mutex_);
-  for (size_t sent = 0; sent < frame.size();) {
-    ssize_t n = send(fd_, frame.data() + sent, frame.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+  return SendRest(frame);
+}
+
+Status AgentChannel::SendRest(std::string_view rest) {
+  while (!rest.empty()) {
+    ssize_t n = send(fd_, rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n > 0) {
-      sent += static_cast<size_t>(n);
+      rest.remove_prefix(static_cast<size_t>(n));
     } else if (errno == EAGAIN) {
       std::array<pollfd, 2> fds = {pollfd{fd_, POLLOUT, 0}, pollfd{abort_.fd(), POLLIN, 0}};
       (void)poll(fds.data(), fds.size(), -1);
@@ -151,6 +155,36 @@ Status AgentChannel::SendAll(const std::string& frame) {
     }
   }
   return {};
+}
+
+void AgentChannel::SendOrDrop(const std::string& frame) {
+  // Somebody else sends, which may take a while.
+  if (!send_mutex_.try_lock()) return;
+  ssize_t n = send(fd_, frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  // Half a frame can't be left; the kernel takes one this small as a whole or not at all.
+  if (n > 0) (void)SendRest(std::string_view(frame).substr(static_cast<size_t>(n)));
+  send_mutex_.unlock();
+}
+
+bool AgentChannel::StepDone(int64_t step, bool can_save) {
+  if (getpid() != owner_ || step < 0 || abort_.IsRaised()) return false;
+  SendOrDrop(worker_channel::Encode(worker_channel::StepDone{step, can_save}));
+  if (!can_save) return false;
+  if (is_wanted_.exchange(false)) {
+    // No rank can have passed the next step, since that needs ours. Whoever hears of it will save
+    // after it, so this rank does too, whatever becomes of the answer.
+    AgreeOn(step + 1);
+    (void)Call(worker_channel::AnnounceCheckpoint{0, step + 1}, std::nullopt);
+    return false;
+  }
+  int64_t agreed = save_at_.load();
+  return agreed != kNoStep && step >= agreed && save_at_.compare_exchange_strong(agreed, kNoStep);
+}
+
+void AgentChannel::AgreeOn(int64_t step) {
+  if (step <= last_agreed_.load()) return;
+  last_agreed_.store(step);
+  save_at_.store(step);
 }
 
 Result<std::string> AgentChannel::Call(Message request,
@@ -218,6 +252,16 @@ bool AgentChannel::Take(const Message& message) {
   if (const auto* abort = std::get_if<worker_channel::Abort>(&message)) {
     // Of another world it is late, and about workers that are gone.
     if (abort->world_id == welcome_.world.id) End(abort->culprit.value, abort->reason);
+    return true;
+  }
+  if (std::holds_alternative<worker_channel::CheckpointWanted>(message)) {
+    // Only rank 0 is asked; another would wait for an answer that nobody owes it.
+    is_wanted_.store(welcome_.rank == Rank(0));
+    return true;
+  }
+  if (const auto* at = std::get_if<worker_channel::CheckpointAt>(&message)) {
+    AgreeOn(at->step);
+    (void)SendAll(worker_channel::Encode(worker_channel::CheckpointKnown{at->step}));
     return true;
   }
   if (const auto* ping = std::get_if<worker_channel::Ping>(&message)) {

@@ -10,12 +10,15 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "base/mutex.h"
@@ -42,7 +45,13 @@ class AgentChannel {
 
   const worker_channel::Welcome& welcome() const { return welcome_; }
 
-  // Sends the request (SetKey, GetKey, ShardDone or CommitPublished; its number is given here) and
+  // Reports a completed step; never waits: what the socket doesn't take is dropped. Returns whether
+  // to save after it, which only a caller that `can_save` is told. Asked by the agent, rank 0 names
+  // the step after this one here and waits until all ranks know it, or the round is over. One
+  // thread at a time.
+  bool StepDone(int64_t step, bool can_save);
+
+  // Sends the request (SetKey, GetKey, ShardDone, CommitPublished...; its number is given here) and
   // waits for the answer: its value, or its error. Without `patience` only the end of the round
   // ends the wait. Errors besides the agent's: kDeadlineExceeded, kAborted (the round is over),
   // kFailedPrecondition (forked), kInvalidArgument (larger than a frame).
@@ -54,6 +63,10 @@ class AgentChannel {
 
   Status Introduce(const std::string& worker_id, std::chrono::milliseconds patience);
   Status SendAll(const std::string& frame) MUSTER_EXCLUDES(send_mutex_);
+  Status SendRest(std::string_view rest) MUSTER_REQUIRES(send_mutex_);
+  void SendOrDrop(const std::string& frame) MUSTER_EXCLUDES(send_mutex_);
+  // A step to save after, of which the agent or this rank 0 says that all ranks will.
+  void AgreeOn(int64_t step);
   void ReadUntilTheEnd();
   // One message of the agent's; false if it may not come now.
   bool Take(const worker_channel::Message& message);
@@ -70,6 +83,14 @@ class AgentChannel {
   std::unique_ptr<std::thread> control_;
   // Tells the control thread to stop.
   const int stop_fd_;
+
+  // The agent wants rank 0 to name a step.
+  std::atomic<bool> is_wanted_{false};
+  // Save after the first step from this one on; kNoStep: none is agreed on.
+  static constexpr int64_t kNoStep = -1;
+  std::atomic<int64_t> save_at_{kNoStep};
+  // The highest that was ever agreed on: one that is told again is not saved again.
+  std::atomic<int64_t> last_agreed_{kNoStep};
 
   base::Mutex send_mutex_;
   base::Mutex mutex_;

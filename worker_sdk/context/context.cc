@@ -66,6 +66,8 @@ class LaunchedContext : public Context {
   Store& store() override { return *store_; }
   AbortSignal& abort_signal() override { return abort_; }
 
+  void StepDone(int64_t step) override { (void)channel_->StepDone(step, /*can_save=*/false); }
+  bool ShouldSave(int64_t step) override { return channel_->StepDone(step, /*can_save=*/true); }
   Status ReportShard(const Commit& commit, int shard_count) override {
     return channel_->Call(worker_channel::ShardDone{0, shard_count, commit}, std::nullopt).status();
   }
@@ -98,6 +100,8 @@ class SoloContext : public Context {
   const std::optional<Commit>& resume() const override { return resume_; }
   Store& store() override { return store_; }
   AbortSignal& abort_signal() override { return abort_; }
+  void StepDone(int64_t /*step*/) override {}
+  bool ShouldSave(int64_t /*step*/) override { return false; }
   Status ReportShard(const Commit& /*commit*/, int /*shard_count*/) override { return {}; }
   Status ReportCommit(const Commit& /*commit*/) override { return {}; }
 

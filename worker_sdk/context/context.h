@@ -53,6 +53,18 @@ class Context {
   // Raised by the agent when the round is over. Lives as long as the context.
   virtual AbortSignal& abort_signal() = 0;
 
+  // To be called by every rank after each optimizer step that is complete on its device; one of the
+  // two, in one thread. Steps only grow. Both tell the agent that this rank makes progress, never
+  // wait for it, and cost about a microsecond.
+  //
+  //   if (context.ShouldSave(step) || step % 1000 == 0) store.Save(...);
+  //
+  // ShouldSave also says whether a node wants to go (preemption, `muster drain`) and all ranks have
+  // agreed to save after this step: true on every rank at the same step, once, and each of them
+  // must then save. Only on rank 0 it may take some milliseconds, once, while the ranks agree.
+  virtual void StepDone(int64_t step) = 0;
+  [[nodiscard]] virtual bool ShouldSave(int64_t step) = 0;
+
   // Tells the rendezvous that this rank's shard of a checkpoint is durable. On rank 0 it blocks
   // until the commit is granted, on others until the report is acknowledged; kAborted: the round is
   // over, publish nothing. In a world of one it is granted at once.

@@ -4,11 +4,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <map>
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/entropy.h"
 #include "base/env.h"
@@ -163,6 +165,83 @@ TEST_F(ContextTest, CheckpointsAreReported) {
   ASSERT_EQ(agent.shards().size(), 1u);
   EXPECT_EQ(agent.shards()[0].shard_count, 3);
   EXPECT_EQ(agent.commits(), (std::vector<Commit>{{5, "/c"}}));
+}
+
+TEST_F(ContextTest, StepsAreReportedAndNobodySavesUnasked) {
+  FakeAgent agent(1);
+  agent.Start();
+  auto context = CreateRank(agent, 0);
+  ASSERT_TRUE(context);
+  context->StepDone(4);
+  EXPECT_FALSE(context->ShouldSave(5));
+  EXPECT_EQ(agent.AwaitSteps(2), (std::vector<worker_channel::StepDone>{{4, false}, {5, true}}));
+}
+
+TEST_F(ContextTest, AllRanksSaveAfterTheStepThatRankZeroNames) {
+  FakeAgent agent(2);
+  agent.Start();
+  auto zero = CreateRank(agent, 0), one = CreateRank(agent, 1);
+  ASSERT_TRUE(zero && one);
+  agent.Push(worker_channel::CheckpointWanted{});
+  // Rank 0 sees it at one of its next steps, and waits there.
+  std::atomic<int64_t> reached{0};
+  std::thread trains([&] {
+    while (!zero->ShouldSave(reached)) ++reached;
+  });
+  ASSERT_EQ(agent.AwaitAnnouncements(1).size(), 1u);
+  const int64_t named = agent.AwaitAnnouncements(1).front();
+  EXPECT_EQ(reached, named - 1);
+  agent.Push(worker_channel::CheckpointAt{named});
+  EXPECT_EQ(agent.AwaitKnown(2), (std::vector<int64_t>{named, named}));
+  EXPECT_EQ(reached, named - 1) << "it goes on only when all know";
+  agent.Agree();
+  trains.join();
+  EXPECT_EQ(reached, named);
+  EXPECT_FALSE(one->ShouldSave(named - 1));
+  EXPECT_TRUE(one->ShouldSave(named));
+  EXPECT_FALSE(one->ShouldSave(named + 1)) << "once";
+  // Told again, by a rendezvous that restarted, it isn't saved again.
+  agent.Push(worker_channel::CheckpointAt{named});
+  EXPECT_EQ(agent.AwaitKnown(4).size(), 4u);
+  EXPECT_FALSE(one->ShouldSave(named + 2));
+}
+
+TEST_F(ContextTest, AProgramThatCountsInTensSavesAtItsNextStep) {
+  FakeAgent agent(1);
+  agent.Start();
+  auto context = CreateRank(agent, 0);
+  ASSERT_TRUE(context);
+  agent.Push(worker_channel::CheckpointAt{11});
+  EXPECT_EQ(agent.AwaitKnown(1).size(), 1u);
+  EXPECT_FALSE(context->ShouldSave(10));
+  EXPECT_TRUE(context->ShouldSave(20));
+}
+
+TEST_F(ContextTest, TheEndOfTheRoundEndsRankZerosWait) {
+  FakeAgent agent(1);
+  agent.Start();
+  auto context = CreateRank(agent, 0);
+  ASSERT_TRUE(context);
+  agent.Push(worker_channel::CheckpointWanted{});
+  std::thread trains([&] {
+    for (int64_t step = 0; !context->abort_signal().IsRaised(); ++step) {
+      (void)context->ShouldSave(step);
+    }
+  });
+  ASSERT_EQ(agent.AwaitAnnouncements(1).size(), 1u);
+  agent.PushAbort({agent.welcome().world.id, Rank(1), "rank 1 was killed"});
+  trains.join();
+}
+
+TEST_F(ContextTest, AStepIsDroppedWhereTheAgentDoesntRead) {
+  FakeAgent agent(1);
+  agent.Start();
+  auto context = CreateRank(agent, 0);
+  ASSERT_TRUE(context);
+  // More than any socket holds; nothing reads meanwhile but the fake agent's thread, which may be
+  // slower. What counts is that this comes to its end.
+  for (int64_t step = 0; step < 100'000; ++step) context->StepDone(step);
+  EXPECT_GE(agent.AwaitSteps(1).size(), 1u);
 }
 
 TEST_F(ContextTest, APushNamesTheLostRankAndEndsWaits) {

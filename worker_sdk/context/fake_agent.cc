@@ -74,6 +74,45 @@ void FakeAgent::SetEnvironment(int rank) const {
 
 void FakeAgent::PushAbort(const worker_channel::Abort& abort) { Push(abort); }
 
+void FakeAgent::Agree() {
+  // To whom it is no answer, it is late, and ignored.
+  std::vector<int64_t> announced = AwaitAnnouncements(1);
+  base::MutexLock lock(mutex_);
+  MUSTER_CHECK(!announced.empty());
+  pushes_.emplace_back(worker_channel::Answer{announcement_, 0, "", ""});
+  uint64_t one = 1;
+  MUSTER_CHECK(write(wake_fd_, &one, sizeof(one)) == sizeof(one));
+}
+
+namespace {
+
+template <class T>
+std::vector<T> Await(base::Mutex& mutex, std::condition_variable_any& heard,
+                     const std::vector<T>& what, size_t count) {
+  auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (what.size() < count) {
+    if (heard.wait_until(mutex, until) == std::cv_status::timeout) break;
+  }
+  return what;
+}
+
+}  // namespace
+
+std::vector<worker_channel::StepDone> FakeAgent::AwaitSteps(size_t count) {
+  base::MutexLock lock(mutex_);
+  return Await(mutex_, heard_, steps_, count);
+}
+
+std::vector<int64_t> FakeAgent::AwaitAnnouncements(size_t count) {
+  base::MutexLock lock(mutex_);
+  return Await(mutex_, heard_, announced_, count);
+}
+
+std::vector<int64_t> FakeAgent::AwaitKnown(size_t count) {
+  base::MutexLock lock(mutex_);
+  return Await(mutex_, heard_, known_, count);
+}
+
 void FakeAgent::PushPing(uint64_t number) { Push(worker_channel::Ping{number}); }
 
 void FakeAgent::Push(worker_channel::Message message) {
@@ -171,6 +210,19 @@ void FakeAgent::Take(Connection& connection, const worker_channel::Message& mess
     base::MutexLock lock(mutex_);
     shards_.push_back(*shard);
     answer(shard->request);
+  } else if (const auto* done = std::get_if<worker_channel::StepDone>(&message)) {
+    base::MutexLock lock(mutex_);
+    steps_.push_back(*done);
+    heard_.notify_all();
+  } else if (const auto* announced = std::get_if<worker_channel::AnnounceCheckpoint>(&message)) {
+    base::MutexLock lock(mutex_);
+    announcement_ = announced->request;
+    announced_.push_back(announced->step);
+    heard_.notify_all();
+  } else if (const auto* known = std::get_if<worker_channel::CheckpointKnown>(&message)) {
+    base::MutexLock lock(mutex_);
+    known_.push_back(known->step);
+    heard_.notify_all();
   } else if (const auto* commit = std::get_if<worker_channel::CommitPublished>(&message)) {
     base::MutexLock lock(mutex_);
     commits_.push_back(commit->commit);

@@ -5,6 +5,8 @@
 #define MUSTER_WORKER_SDK_CONTEXT_FAKE_AGENT_H_
 
 #include <chrono>
+#include <condition_variable>
+#include <cstdint>
 #include <list>
 #include <map>
 #include <string>
@@ -40,6 +42,14 @@ class FakeAgent {
 
   // To every worker, as the agent does when the round is over.
   void PushAbort(const worker_channel::Abort& abort);
+  // To every worker: asks rank 0 for a step to save after, or names one.
+  void Push(worker_channel::Message message);
+  // Answers the announcement of rank 0.
+  void Agree();
+  // Waits until the workers have sent as many messages of this kind; what they said.
+  std::vector<worker_channel::StepDone> AwaitSteps(size_t count);
+  std::vector<int64_t> AwaitAnnouncements(size_t count);
+  std::vector<int64_t> AwaitKnown(size_t count);
   // To every worker: asks for a sign of life.
   void PushPing(uint64_t number);
   // The numbers that were answered, in order.
@@ -59,7 +69,6 @@ class FakeAgent {
     std::chrono::steady_clock::time_point until;
   };
 
-  void Push(worker_channel::Message message);
   void Serve();
   void Take(Connection& connection, const worker_channel::Message& message);
   void Reply(int fd, const worker_channel::Message& message);
@@ -80,6 +89,11 @@ class FakeAgent {
   base::Mutex mutex_;
   bool is_stopping_ MUSTER_GUARDED_BY(mutex_) = false;
   std::vector<worker_channel::Message> pushes_ MUSTER_GUARDED_BY(mutex_);
+  std::condition_variable_any heard_;
+  std::vector<worker_channel::StepDone> steps_ MUSTER_GUARDED_BY(mutex_);
+  uint64_t announcement_ MUSTER_GUARDED_BY(mutex_) = 0;
+  std::vector<int64_t> announced_ MUSTER_GUARDED_BY(mutex_);
+  std::vector<int64_t> known_ MUSTER_GUARDED_BY(mutex_);
   std::vector<uint64_t> pongs_ MUSTER_GUARDED_BY(mutex_);
   std::vector<worker_channel::ShardDone> shards_ MUSTER_GUARDED_BY(mutex_);
   std::vector<Commit> commits_ MUSTER_GUARDED_BY(mutex_);

@@ -1,0 +1,109 @@
+#include "launcher/drain_command.h"
+
+#include <chrono>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "launcher/command_line.h"
+#include "launcher/endpoint.h"
+#include "launcher/exit_codes.h"
+#include "launcher/flag_value.h"
+#include "launcher/say.h"
+#include "launcher/text.h"
+#include "rendezvous/client/admin_client.h"
+
+namespace muster::launcher {
+namespace {
+
+constexpr char kOptions[] = "Options";
+
+constexpr FlagSpec kFlags[] = {
+    {"rdzv-endpoint", "HOST[:PORT]", kOptions, "The rendezvous to ask (default localhost:29400)"},
+    {"rdzv-id", "ID", kOptions, "Leave this job alone, not all of the node's jobs"},
+    {"wait", "", kOptions, "Come back when the node is gone (at most --timeout)"},
+    {"timeout", "SECONDS", kOptions, "How long --wait waits (default 600)"},
+    {"help", "", kOptions, "Print this page", 'h'},
+};
+
+constexpr uint16_t kDefaultPort = 29400;
+constexpr std::chrono::seconds kPatience{5};
+
+struct Order {
+  Endpoint endpoint;
+  rendezvous::AdminClient::DrainOrder drain;
+};
+
+absl::StatusOr<Order> Read(const CommandLine& line) {
+  Order order;
+  order.endpoint = {.host = "localhost", .port = kDefaultPort};
+  if (auto it = line.values.find("rdzv-endpoint"); it != line.values.end()) {
+    std::optional<Endpoint> endpoint = ParseEndpoint(it->second, kDefaultPort);
+    if (!endpoint.has_value() || endpoint->port == 0) {
+      return BadValue("--rdzv-endpoint", it->second, "HOST or HOST:PORT");
+    }
+    order.endpoint = *endpoint;
+  }
+  if (auto it = line.values.find("rdzv-id"); it != line.values.end()) {
+    order.drain.run_id = it->second;
+  }
+  Duration timeout = std::chrono::seconds(600);
+  if (auto it = line.values.find("timeout"); it != line.values.end()) {
+    absl::StatusOr<Duration> given = Seconds("--timeout", it->second);
+    if (!given.ok()) return given.status();
+    timeout = *given;
+  }
+  if (line.values.contains("wait")) order.drain.wait = timeout;
+  if (line.rest.size() != 1 || line.rest.front().empty()) {
+    return absl::InvalidArgumentError(
+        line.rest.size() > 1
+            ? Cat("unexpected word \"", line.rest[1],
+                  "\" after the node; options come before it: muster drain [options] NODE")
+            : "no node was named; usage: muster drain [options] NODE (`muster status` lists them)");
+  }
+  order.drain.node = line.rest.front();
+  return order;
+}
+
+int Ask(const Order& order) {
+  rendezvous::AdminClient client(order.endpoint.host, order.endpoint.port);
+  absl::StatusOr<int> told = client.Drain(order.drain, kPatience);
+  if (told.ok()) {
+    const std::string done =
+        order.drain.wait > Duration(0) ? " has left" : " is to leave, as soon as its job lets it";
+    Say(Cat("node ", order.drain.node, done));
+    return 0;
+  }
+  const std::string why(told.status().message());
+  if (absl::IsNotFound(told.status()) || absl::IsDeadlineExceeded(told.status()) ||
+      absl::IsResourceExhausted(told.status())) {
+    Say(why);
+    return 1;
+  }
+  Say(Cat("no muster rendezvous answers at ", order.endpoint.ToString(), ": ", why,
+          "; name another one with --rdzv-endpoint"));
+  return kExitUnavailable;
+}
+
+}  // namespace
+
+int DrainCommand(std::span<const std::string> words) {
+  absl::StatusOr<CommandLine> line = ParseCommandLine(kFlags, words);
+  if (line.ok() && line->values.contains("help")) {
+    std::string page = HelpPage(
+        "Lets a node leave its jobs: where their workers can save, after a checkpoint that all\n"
+        "ranks agree on. The others go on without it, and its `muster run` ends with 75.\n\n"
+        "Usage: muster drain [options] NODE\n\n"
+        "NODE is a name or an address as `muster status` shows it.\n",
+        kFlags);
+    return Print(page) ? 0 : 1;
+  }
+  absl::StatusOr<Order> order = line.ok() ? Read(*line) : line.status();
+  if (!order.ok()) {
+    Say(std::string(order.status().message()));
+    return kExitUsage;
+  }
+  return Ask(*order);
+}
+
+}  // namespace muster::launcher

@@ -1,0 +1,42 @@
+// Watches for the file by which a scheduler announces that this node will be taken away
+// (--preemption-file). The kernel tells of it (inotify): nothing is polled. Owned by whoever runs
+// the job; the callback is called once, on a thread of the watch's own, where everything is
+// allowed.
+#ifndef MUSTER_LAUNCHER_PREEMPTION_WATCH_H_
+#define MUSTER_LAUNCHER_PREEMPTION_WATCH_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/status/statusor.h"
+
+namespace muster::launcher {
+
+class PreemptionWatch {
+ public:
+  // Also a file that is there already is a notice. InvalidArgument, one sentence: its folder isn't
+  // there or can't be watched.
+  static absl::StatusOr<std::unique_ptr<PreemptionWatch>> Start(const std::string& path,
+                                                                std::function<void()> on_notice);
+  // A call of the callback that goes on is waited for.
+  ~PreemptionWatch();
+  PreemptionWatch(const PreemptionWatch&) = delete;
+  PreemptionWatch& operator=(const PreemptionWatch&) = delete;
+
+ private:
+  PreemptionWatch(int inotify_fd, std::string path, std::function<void()> on_notice);
+  void Run();
+  bool IsThere() const;
+
+  const int inotify_fd_;
+  const std::string path_;
+  const std::function<void()> on_notice_;
+  int stop_fd_ = -1;
+  std::thread thread_;
+};
+
+}  // namespace muster::launcher
+
+#endif  // MUSTER_LAUNCHER_PREEMPTION_WATCH_H_

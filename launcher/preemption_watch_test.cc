@@ -1,0 +1,74 @@
+#include "launcher/preemption_watch.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <string>
+
+#include "gtest/gtest.h"
+
+namespace muster::launcher {
+namespace {
+
+constexpr std::chrono::seconds kPatience(20);
+
+class PreemptionWatchTest : public testing::Test {
+ protected:
+  PreemptionWatchTest() {
+    std::string pattern = testing::TempDir() + "preemption-XXXXXX";
+    folder_ = mkdtemp(pattern.data());
+  }
+  ~PreemptionWatchTest() override { std::filesystem::remove_all(folder_); }
+
+  std::unique_ptr<PreemptionWatch> Watch(const std::string& name) {
+    auto watch = PreemptionWatch::Start(folder_ + "/" + name, [this] { noticed_.set_value(); });
+    EXPECT_TRUE(watch.ok()) << watch.status();
+    return watch.ok() ? *std::move(watch) : nullptr;
+  }
+  bool IsNoticed() {
+    return noticed_.get_future().wait_for(kPatience) == std::future_status::ready;
+  }
+  void Make(const std::string& name) { std::ofstream(folder_ + "/" + name) << "gone soon\n"; }
+
+  std::string folder_;
+  std::promise<void> noticed_;
+};
+
+TEST_F(PreemptionWatchTest, AFileThatAppearsIsANotice) {
+  auto watch = Watch("notice");
+  Make("another");
+  Make("notice");
+  EXPECT_TRUE(IsNoticed());
+  Make("notice");  // no second call: the promise would throw
+}
+
+TEST_F(PreemptionWatchTest, SoIsOneThatIsRenamedIntoPlaceOrIsThereAlready) {
+  auto watch = Watch("notice");
+  Make("notice.tmp");
+  std::filesystem::rename(folder_ + "/notice.tmp", folder_ + "/notice");
+  EXPECT_TRUE(IsNoticed());
+  noticed_ = {};
+  watch = Watch("notice");
+  EXPECT_TRUE(IsNoticed());
+}
+
+TEST_F(PreemptionWatchTest, EndsWhereNothingCame) {
+  auto watch = Watch("notice");
+  watch.reset();
+  EXPECT_NE(noticed_.get_future().wait_for(std::chrono::seconds(0)), std::future_status::ready);
+}
+
+TEST_F(PreemptionWatchTest, AFolderThatIsMissingIsSaid) {
+  auto watch = PreemptionWatch::Start(folder_ + "/no/notice", [] {});
+  ASSERT_FALSE(watch.ok());
+  const std::string text(watch.status().message());
+  EXPECT_NE(text.find("the folder " + folder_ + "/no can't be watched (No such file"),
+            std::string::npos)
+      << text;
+}
+
+}  // namespace
+}  // namespace muster::launcher

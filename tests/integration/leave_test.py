@@ -1,0 +1,203 @@
+#!/usr/bin/python3
+"""Nodes that leave in order: preemption by signal, by file and by notice signal, `muster drain`,
+and when a new node is taken in. The workers train over the SDK and save when they are told to."""
+import os
+import signal
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import process_kit
+from process_kit import ROOT, read, wait_for
+
+WORKER = os.environ.get("LEAVE_WORKER") or os.path.join(ROOT, "tests/integration/leave_worker")
+# More than any test makes.
+FOREVER = 1000000
+
+
+class Leaving(process_kit.Case):
+    def setUp(self):
+        super().setUp()
+        self.port = process_kit.free_port()
+        self.endpoint = "--rdzv-endpoint=127.0.0.1:%d" % self.port
+        self.daemon = self.start("rendezvous", "--listen=127.0.0.1:%d" % self.port)
+        self.daemon.wait_for_output("listens at")
+
+    def node(self, number, *options, nnodes="1:3", mode="save", steps=FOREVER):
+        return self.start("run", "--nnodes=" + nnodes, "--rdzv-id=job", self.endpoint,
+                          "--rdzv-conf=last_call_timeout=2,join_timeout=30",
+                          "--local-addr=127.0.0.%d" % number, "--shutdown-timeout=20", *options,
+                          "--no-python", WORKER, self.work, mode, steps, 5)
+
+    def log(self, rank=0):
+        """Of this rank: [(attempt, step)] and [(attempt, saved step)]."""
+        steps, saved = [], []
+        for line in read(os.path.join(self.work, "steps.%d" % rank)).decode().splitlines():
+            words = line.split()
+            (saved if len(words) == 3 else steps).append((int(words[0]), int(words[-1])))
+        return steps, saved
+
+    def wait_for_steps(self, attempt, ranks=1):
+        for rank in range(ranks):
+            wait_for(lambda: len([s for a, s in self.log(rank)[0] if a == attempt]) >= 3,
+                     "3 steps of rank %d in attempt %d" % (rank, attempt))
+
+    def assert_no_step_is_repeated(self):
+        steps = [step for _, step in self.log()[0]]
+        self.assertEqual(steps, list(range(1, len(steps) + 1)))
+
+    def end(self, *nodes):
+        """Ends those that still run, and the rendezvous."""
+        for node in nodes:
+            node.signal(signal.SIGINT)
+        for node in nodes:
+            self.assertIn(node.wait(), (130, 75), node.said())
+        self.daemon.signal(signal.SIGINT)
+        self.daemon.wait()
+
+    def drain(self, *words):
+        return self.run_to_end("drain", self.endpoint, *words)
+
+    def test_a_preempted_node_saves_with_all_and_the_others_go_on_from_there(self):
+        nodes = [self.node(i, nnodes="1:2") for i in (1, 2)]
+        self.wait_for_steps(0, ranks=2)
+        nodes[1].signal(signal.SIGTERM)
+        self.assert_ends(nodes[1], 75, "this node leaves after a checkpoint that all nodes agree on",
+                         "was preempted (SIGTERM) and left after the checkpoint of step")
+        self.wait_for_steps(1)
+        saved = [self.log(rank)[1] for rank in (0, 1)]
+        self.assertEqual(len(saved[0]), 1)
+        self.assertEqual(saved[0], saved[1], "all ranks save after the same step")
+        step = saved[0][0][1]
+        self.assertEqual(self.log()[0][step], (1, step + 1), "the next attempt goes on from there")
+        self.assert_no_step_is_repeated()
+        self.end(nodes[0])
+
+    def test_nodes_that_leave_together_cost_one_re_forming(self):
+        nodes = [self.node(i) for i in (1, 2, 3)]
+        self.wait_for_steps(0, ranks=3)
+        for node in nodes[1:]:
+            node.signal(signal.SIGTERM)
+        for node in nodes[1:]:
+            self.assert_ends(node, 75)
+        self.wait_for_steps(1)
+        self.assertIn("ranks 0 to 0 of 1 run on this node", nodes[0].err)
+        self.assert_no_step_is_repeated()
+        self.end(nodes[0])
+
+    def test_below_min_all_end_with_75(self):
+        nodes = [self.node(i, nnodes="2") for i in (1, 2)]
+        self.wait_for_steps(0, ranks=2)
+        drain = self.drain("--rdzv-id=job", "--wait", "127.0.0.2")
+        self.assertEqual(drain.code, 0, drain.said())
+        self.assertIn("node 127.0.0.2 has left", drain.err)
+        for node in nodes:
+            self.assert_ends(node, 75)
+        self.assertIn("was drained and left after the checkpoint of step", nodes[1].err)
+        self.assertIn("left: drained", nodes[0].err)
+        self.assertEqual(len(self.log()[1]), 1)
+        self.end()
+
+    def test_a_drained_node_may_come_back(self):
+        nodes = [self.node(i, "--scale-up=immediate", nnodes="1:2") for i in (1, 2)]
+        self.wait_for_steps(0, ranks=2)
+        self.assertEqual(self.drain("127.0.0.2").code, 0)
+        self.assert_ends(nodes[1], 75, "was drained")
+        self.wait_for_steps(1)
+        nodes[1] = self.node(2, "--scale-up=immediate", nnodes="1:2")
+        self.wait_for_steps(2, ranks=2)
+        self.end(*nodes)
+
+    def test_an_unknown_node_is_not_drained(self):
+        node = self.node(1, nnodes="1")
+        self.wait_for_steps(0)
+        drain = self.drain("no-such-node")
+        self.assertEqual(drain.code, 1, drain.said())
+        self.assertIn('no node "no-such-node" is in any job here; there are: ', drain.err)
+        self.assertIn("(127.0.0.1)", drain.err)
+        drain = self.drain("--rdzv-id=other", "127.0.0.1")
+        self.assertEqual(drain.code, 1, drain.said())
+        self.assertIn('is in job "other" here; there is no node', drain.err)
+        self.assertEqual(self.drain().code, 64)
+        self.end(node)
+        away = self.run_to_end("drain", self.endpoint, "127.0.0.1")
+        self.assertEqual(away.code, 69, away.said())
+
+    def test_a_notice_is_as_good_as_a_signal(self):
+        notice = os.path.join(self.work, "notice")
+        nodes = [self.node(1, "--preemption-file=" + notice),
+                 self.node(2, "--preemption-signal=USR1"), self.node(3)]
+        self.wait_for_steps(0, ranks=3)
+        self.write("notice", "")
+        nodes[1].signal(signal.SIGUSR1)
+        self.assert_ends(nodes[0], 75, "preempted (preemption notice " + notice + ")")
+        self.assert_ends(nodes[1], 75, "preempted (preemption signal SIGUSR1)")
+        self.wait_for_steps(1)
+        self.assert_no_step_is_repeated()
+        self.end(nodes[2])
+
+    def test_a_notice_in_no_folder_is_said(self):
+        node = self.node(1, "--preemption-file=" + self.work + "/none/notice")
+        self.assert_ends(node, 64, "/none can't be watched (No such file or directory)")
+        self.end()
+
+    def test_a_worker_that_never_saves_is_not_waited_for_for_ever(self):
+        nodes = [self.node(1, nnodes="1:2", mode="never"),
+                 self.node(2, "--shutdown-timeout=2", nnodes="1:2", mode="never")]
+        self.wait_for_steps(0, ranks=2)
+        nodes[1].signal(signal.SIGTERM)
+        self.assert_ends(nodes[1], 143, "no checkpoint was made in time", "stopped by SIGTERM")
+        self.wait_for_steps(1)
+        self.end(nodes[0])
+
+    def test_a_second_signal_kills(self):
+        nodes = [self.node(i, nnodes="1:2", mode="never") for i in (1, 2)]
+        self.wait_for_steps(0, ranks=2)
+        nodes[1].signal(signal.SIGTERM)
+        nodes[1].wait_for_output("this node leaves after a checkpoint")
+        nodes[1].signal(signal.SIGTERM)
+        self.assert_ends(nodes[1], 143, "stopped by SIGTERM")
+        self.wait_for_steps(1)
+        self.end(nodes[0])
+
+    def test_where_workers_cant_save_sigterm_stops_them_at_once(self):
+        nodes = [self.node(i, nnodes="1:2", mode="report") for i in (1, 2)]
+        self.wait_for_steps(0, ranks=2)
+        nodes[1].signal(signal.SIGTERM)
+        self.assert_ends(nodes[1], 143, "stopped by SIGTERM: stopping the workers")
+        self.wait_for_steps(1)
+        self.end(nodes[0])
+
+    def test_a_new_node_waits_for_a_checkpoint(self):
+        nodes = [self.node(i, "--scale-up=checkpoint", nnodes="1:2") for i in (1,)]
+        self.wait_for_steps(0)
+        nodes.append(self.node(2, "--scale-up=checkpoint", nnodes="1:2"))
+        nodes[1].wait_for_output("this one joins at the next checkpoint (--scale-up)")
+        self.assertEqual(self.log()[1], [])
+        # The job saves because a node is to leave; that is the next checkpoint.
+        nodes[0].signal(signal.SIGTERM)
+        self.assert_ends(nodes[0], 75)
+        self.wait_for_steps(1)
+        self.assert_no_step_is_repeated()
+        self.end(nodes[1])
+
+
+class Alone(process_kit.Case):
+    def test_a_job_of_one_node_saves_and_ends_with_75(self):
+        job = self.start("run", "--standalone", "--nproc-per-node=2", "--no-python", WORKER,
+                         self.work, "save", FOREVER, 5)
+        for rank in (0, 1):
+            wait_for(lambda: read(os.path.join(self.work, "steps.%d" % rank)), "the first step")
+        wait_for(lambda: read(os.path.join(self.work, "steps.0")).count(b"\n") > 3, "more steps")
+        job.signal(signal.SIGTERM)
+        self.assert_ends(job, 75, "left after the checkpoint of step")
+        again = self.start("run", "--standalone", "--nproc-per-node=2", "--no-python", WORKER,
+                           self.work, "save", 1, 5)
+        self.assert_ends(again, 0)
+        # It went on from the checkpoint, which is past step 1: nothing was left to do.
+        steps = [line for line in read(os.path.join(self.work, "steps.0")).decode().splitlines()
+                 if "saved" not in line]
+        self.assertEqual(steps, ["0 %d" % (i + 1) for i in range(len(steps))])
+
+
+if __name__ == "__main__":
+    process_kit.main()
