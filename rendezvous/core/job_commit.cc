@@ -19,6 +19,8 @@ void JobMachine::Rules::Handle(Member& member, const ShardReport& message) {
     case CommitTable::Answer::kRefuse:
       return refuse(outcome.reason);
     case CommitTable::Answer::kCommitted:
+      // Rank 0's agent hears of it with the stop.
+      if (round_->is_note_withheld) return;
       // The newest, not the reported one: agents remember what they hear last.
       SendTo(member, CommitNoted{message.world, last_commit_.value_or(message.commit)});
       return;
