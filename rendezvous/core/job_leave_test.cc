@@ -115,6 +115,7 @@ TEST(JobLeave, ALateRepetitionDoesntLetRankZeroGoOn) {
   Commit(story, "a", 7);
   story.Send("a", shard);
   Commit(story, "a", 7);
+  Commit(story, "a", 6);
   EXPECT_EQ(Count<CommitNoted>(story, "a"), 0);
   story.Lapse(500);
   EXPECT_EQ(Count<StopRound>(story, "a"), 1);
