@@ -13,6 +13,7 @@
 #include "agent/core/worker_environment.h"
 #include "agent/free_port.h"
 #include "agent/output_prefix.h"
+#include "agent/private_folder.h"
 #include "base/entropy.h"
 
 namespace muster::agent {
@@ -140,22 +141,23 @@ void AgentLoop::OnWorkerStarted(RoundId round, LocalRank local_rank, int64_t pid
 void AgentLoop::OnWorkerFailedToStart(RoundId round, LocalRank local_rank, int error) {
   tasks_->Post([this, round, local_rank, error] {
     if (round != place_.world.round) return;
-    WorkerEnded ended{
-        .round = round, .local_rank = local_rank, .failure = FailureToStart(local_rank, error)};
+    WorkerEnded ended{.round = round,
+                      .local_rank = local_rank,
+                      .failure = FailureToStart(local_rank, error),
+                      .at = clock_.Now()};
     LookUpFlaw(std::move(ended), error);
   });
 }
 
-void AgentLoop::OnWorkerExited(RoundId round, LocalRank local_rank, int64_t pid, WorkerExit exit) {
-  tasks_->Post([this, round, local_rank, pid, exit] {
+void AgentLoop::OnWorkerExited(RoundId round, LocalRank local_rank, int64_t pid, WorkerExit exit,
+                               Instant at) {
+  tasks_->Post([this, round, local_rank, pid, exit, at] {
     if (round != place_.world.round) return;
     WorkerFailure failure = FailureOf(local_rank, pid, exit);
-    KillEvidence kill = memory_.Explain(local_rank, pid, exit);
-    failure.out_of_memory = kill.out_of_memory;
-    failure.evidence = std::move(kill.text);
-    if (!exit.Succeeded()) return LookUpWhy(round, failure);
-    ordered_.Add(WorkerEnded{.round = round, .local_rank = local_rank, .failure = failure}, 0,
-                 clock_.Now());
+    WorkerEnded ended{
+        .round = round, .local_rank = local_rank, .failure = std::move(failure), .at = at};
+    if (!exit.Succeeded()) return LookUpWhy(std::move(ended));
+    ordered_.Add(std::move(ended), 0, clock_.Now());
   });
 }
 
@@ -180,7 +182,7 @@ void AgentLoop::OnCommitPublished(CommitDone done) {
 }
 
 void AgentLoop::OnWorkerAnswered(const World& world, LocalRank local_rank) {
-  tasks_->Post([this, world, local_rank] {
+  tasks_->Offer([this, world, local_rank] {
     Step(WorkerAnswered{.world = world, .local_rank = local_rank});
   });
 }
@@ -211,7 +213,8 @@ void AgentLoop::OnCheckpointKnown(const World& world, LocalRank local_rank, int6
 }
 
 void AgentLoop::OnHello(RoundId round, LocalRank local_rank) {
-  tasks_->Post([this, round, local_rank] {
+  // A worker may connect as often as it likes; one whose word is dropped is left to the lease.
+  tasks_->Offer([this, round, local_rank] {
     Step(WorkerSaidHello{.round = round, .local_rank = local_rank});
   });
 }
@@ -279,6 +282,11 @@ void AgentLoop::Perform(const SpawnGroup& spawn) {
     });
   };
   if (!parts_.layout->has_folder() || !files_.Offer(0, std::move(make_folders))) ReleaseSpawn();
+  std::string private_folder = parts_.layout->private_folder();
+  if (private_folder.empty() || std::exchange(has_tidied_, true)) return;
+  files_.Offer(0, [parent = private_folder.substr(0, private_folder.rfind('/'))] {
+    RemoveAbandonedFolders(parent);
+  });
 }
 
 void AgentLoop::ReleaseSpawn() {
@@ -301,7 +309,7 @@ WorkerService::Round AgentLoop::ServiceRound() const {
                           .world_size = place_.world_size,
                           .local_rank = local_rank,
                           .local_world_size = node.worker_count,
-                          .address = node.address,
+                          .address = address_,
                           .attempt = place_.attempt,
                           .restarts_charged = place_.restarts_charged,
                           .resume = place_.resume};

@@ -68,7 +68,8 @@ class AgentLoop : public rendezvous::SessionObserver,
   void OnDisconnected(uint64_t connection, absl::Status why) override;
   void OnWorkerStarted(RoundId round, LocalRank local_rank, int64_t pid) override;
   void OnWorkerFailedToStart(RoundId round, LocalRank local_rank, int error) override;
-  void OnWorkerExited(RoundId round, LocalRank local_rank, int64_t pid, WorkerExit exit) override;
+  void OnWorkerExited(RoundId round, LocalRank local_rank, int64_t pid, WorkerExit exit,
+                      Instant at) override;
   void OnGroupGone(RoundId round, std::vector<int64_t> unkillable) override;
   void OnGuardianLost(std::string why) override;
   void OnShardReported(ShardReport report) override;
@@ -110,7 +111,7 @@ class AgentLoop : public rendezvous::SessionObserver,
   WorkerFailure FailureOf(LocalRank local_rank, int64_t pid, WorkerExit exit);
   WorkerFailure FailureToStart(LocalRank local_rank, int error);
   bool RefuseWithoutPipes(const std::vector<WorkerPipes>& pipes);
-  void LookUpWhy(RoundId round, const WorkerFailure& failure);
+  void LookUpWhy(WorkerEnded ended);
   void TakeHungLook(uint64_t number, const HungLook& look);
   void KeepStacks(uint64_t number, const std::string& stacks);
   void LookUpCore(uint64_t number, const WorkerFailure& failure);
@@ -155,6 +156,8 @@ class AgentLoop : public rendezvous::SessionObserver,
   // Ends of workers whose last words are looked up, and what must be told after them.
   OrderedEvents ordered_;
   std::optional<PendingSpawn> pending_spawn_;
+  // What killed agents left in the temporary folder has been looked for.
+  bool has_tidied_ = false;
   // Rounds whose output is still being shown.
   int unfinished_rounds_ = 0;
   FileThread files_;

@@ -40,13 +40,15 @@ WorkerFailure AgentLoop::FailureOf(LocalRank local_rank, int64_t pid, WorkerExit
   return failure;
 }
 
-void AgentLoop::LookUpWhy(RoundId round, const WorkerFailure& failure) {
-  LocalRank local_rank = failure.local_rank;
+void AgentLoop::LookUpWhy(WorkerEnded ended) {
+  LocalRank local_rank = ended.local_rank;
+  KillEvidence kill = memory_.Explain(local_rank, ended.failure.pid, ended.failure.exit);
+  ended.failure.out_of_memory = kill.out_of_memory;
+  ended.failure.evidence = std::move(kill.text);
+  const WorkerFailure failure = ended.failure;
   std::string error_file = parts_.layout->ErrorFile(place_.attempt, local_rank);
   int facts = 1 + (error_file.empty() ? 0 : 1) + (failure.exit.dumped_core ? 1 : 0);
-  uint64_t number =
-      ordered_.Add(WorkerEnded{.round = round, .local_rank = local_rank, .failure = failure}, facts,
-                   clock_.Now() + kLastWordsPatience);
+  uint64_t number = ordered_.Add(std::move(ended), facts, clock_.Now() + kLastWordsPatience);
   parts_.pump->StderrTail(local_rank, [this, tasks = tasks_, number](std::string tail) {
     tasks->Post([this, number, tail = std::move(tail)] {
       ordered_.Complete(number, [&](AgentEvent& event) {

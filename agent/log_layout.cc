@@ -1,6 +1,5 @@
 #include "agent/log_layout.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,8 +9,6 @@
 #include <filesystem>
 #include <system_error>
 #include <utility>
-
-#include "base/entropy.h"
 
 namespace muster::agent {
 namespace {
@@ -76,15 +73,15 @@ absl::StatusOr<LogLayout> LogLayout::Make(const Options& options) {
     return CannotWrite("the temporary folder", temporary, errno);
   }
   // Made by MakeAttempt(), when whoever removes it after a SIGKILL of this process knows its name.
-  layout.private_folder_ = temporary + "/muster_" + base::FreshId<Incarnation>().ToHex();
+  layout.private_folder_ = std::make_shared<PrivateFolder>(temporary);
   return layout;
 }
 
 void LogLayout::MakeAttempt(int attempt, int worker_count) const {
-  const std::string& base = kept_folder_.empty() ? private_folder_ : kept_folder_;
+  const std::string base = kept_folder_.empty() ? private_folder() : kept_folder_;
   if (base.empty()) return;
   // Error files may hold what others must not read.
-  if (!private_folder_.empty()) mkdir(private_folder_.c_str(), 0700);
+  if (private_folder_) private_folder_->Make();
   for (int i = 0; i < worker_count; ++i) {
     std::error_code ignored;
     fs::create_directories(OfWorker(base, attempt, LocalRank(i)), ignored);
@@ -107,7 +104,7 @@ std::string LogLayout::StacksFile(int attempt, LocalRank local_rank) const {
 }
 
 std::string LogLayout::ErrorFile(int attempt, LocalRank local_rank) const {
-  const std::string& base = kept_folder_.empty() ? private_folder_ : kept_folder_;
+  const std::string base = kept_folder_.empty() ? private_folder() : kept_folder_;
   if (base.empty()) return "";
   return OfWorker(base, attempt, local_rank) + "/error.json";
 }

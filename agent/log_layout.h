@@ -7,9 +7,11 @@
 #ifndef MUSTER_AGENT_LOG_LAYOUT_H_
 #define MUSTER_AGENT_LOG_LAYOUT_H_
 
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "agent/private_folder.h"
 #include "base/ids.h"
 
 namespace muster::agent {
@@ -32,9 +34,9 @@ class LogLayout {
   // Where logs stay; empty if nowhere.
   const std::string& kept_folder() const { return kept_folder_; }
   // Removed at the end by whoever made the layout; empty if there is none.
-  const std::string& private_folder() const { return private_folder_; }
+  std::string private_folder() const { return private_folder_ ? private_folder_->path() : ""; }
 
-  bool has_folder() const { return !kept_folder_.empty() || !private_folder_.empty(); }
+  bool has_folder() const { return !kept_folder_.empty() || private_folder_; }
 
   // Makes the folders of one attempt's workers. A failure is not reported: the job goes on, and
   // whoever opens a file there says so.
@@ -50,7 +52,8 @@ class LogLayout {
   LogLayout() = default;
 
   std::string kept_folder_;
-  std::string private_folder_;
+  // Shared by the copies of this value: it is in use as long as one of them lives.
+  std::shared_ptr<PrivateFolder> private_folder_;
 };
 
 }  // namespace muster::agent

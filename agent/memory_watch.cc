@@ -52,8 +52,7 @@ MemoryWatch::~MemoryWatch() {
 }
 
 std::optional<MemoryCgroup> MemoryWatch::CgroupOf(const std::string& process) const {
-  return FindMemoryCgroup(ReadAll(options_.proc + "/" + process + "/cgroup"),
-                          ReadAll(options_.proc + "/self/mountinfo"));
+  return FindMemoryCgroup(ReadAll(options_.proc + "/" + process + "/cgroup"), mounts_);
 }
 
 MemoryWatch::Account* MemoryWatch::AccountOf(const std::optional<MemoryCgroup>& cgroup) {
@@ -70,6 +69,7 @@ void MemoryWatch::RoundStarts() {
   accounts_.clear();
   folders_.clear();
   logged_.clear();
+  mounts_ = ReadAll(options_.proc + "/self/mountinfo");
   Account* own = AccountOf(CgroupOf("self"));
   own_folder_ = own != nullptr ? own->cgroup.folder : "";
   // What was logged so far is of no interest.

@@ -44,6 +44,7 @@ class MemoryWatch {
     uint64_t kills_told = 0;
   };
 
+  // Of the process that /proc calls so.
   std::optional<MemoryCgroup> CgroupOf(const std::string& process) const;
   // Adds the cgroup if it is new; null if there is none.
   Account* AccountOf(const std::optional<MemoryCgroup>& cgroup);
@@ -55,6 +56,8 @@ class MemoryWatch {
   // Nothing was lost from the log since the round's start, and its pids are those that we see.
   bool log_is_whole_ = false;
   std::map<int64_t, OomKill> logged_;
+  // /proc/self/mountinfo at the round's start.
+  std::string mounts_;
   // By folder. Of one round.
   std::map<std::string, Account> accounts_;
   std::string own_folder_;

@@ -22,7 +22,7 @@ enum class PlantedFault {
   kSpareForgotten,          // a spare isn't taken in when a place becomes free
   kSuccessTooEarly,         // the job succeeds before all nodes have
   kHourForgotten,           // --max-restarts-per-hour is not kept
-  kProgressIsStuck,         // rounds that end at different steps count as stuck
+  kProgressIsStuck,         // rounds count as stuck though steps and commits get on
   kSetAsideIgnored,         // a node that is set aside gets a place
   kGrowsAfterSuccess,       // a newcomer stops a round whose first workers have finished
   kLeaverKept,              // a node that wants to go is taken into the next round

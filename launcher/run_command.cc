@@ -141,14 +141,17 @@ std::string ProgramName(const RunOptions& options) {
                            : std::filesystem::path(options.program.front()).filename().string();
 }
 
+// Several agents on one host are told apart by what they were told to be.
+std::string NodeName(const RunOptions& options) {
+  std::string name = HostName();
+  if (!options.local_addr.empty()) name += Cat("(", options.local_addr, ")");
+  return name;
+}
+
 AgentSettings Settings(const RunOptions& options, const LaunchPlan& plan,
                        const MeetingPlace& place) {
   AgentSettings settings;
-  settings.core.attach.node_name = HostName();
-  // Several agents on one host are told apart by what they were told to be.
-  if (!options.local_addr.empty()) {
-    settings.core.attach.node_name += Cat("(", options.local_addr, ")");
-  }
+  settings.core.attach.node_name = NodeName(options);
   settings.core.attach.address = place.address;
   settings.find_address = place.find_address;
   settings.core.attach.worker_count = plan.worker_count;
@@ -233,10 +236,11 @@ std::optional<Problem> Prepare(const RunOptions& options, LaunchPlan& plan) {
 }
 
 // An end that no agent told of.
-EndedJob EndedEarly(const LaunchPlan& plan, int exit_code, std::string reason) {
+EndedJob EndedEarly(const RunOptions& options, const LaunchPlan& plan, int exit_code,
+                    std::string reason) {
   EndedJob ended;
   ended.run_id = plan.terms.run_id;
-  ended.node_name = HostName();
+  ended.node_name = NodeName(options);
   ended.verdict.exit_code = exit_code;
   ended.verdict.reason = std::move(reason);
   ended.ended_at_s = time(nullptr);
@@ -263,17 +267,17 @@ int RunJob(const RunOptions& options, const LaunchPlan& plan, ResultFile& result
     std::string problem =
         Cat("the guardian process can't be started: ", std::strerror(guardian.error));
     Say(problem);
-    result.Write(EndedEarly(plan, kExitOsError, problem));
+    result.Write(EndedEarly(options, plan, kExitOsError, problem));
     return kExitOsError;
   }
   // Its start has raised the limit.
   if (std::optional<std::string> shortage = TooFewDescriptors(options, plan, LookUpDescriptors())) {
     Say(*shortage);
-    result.Write(EndedEarly(plan, kExitOsError, *shortage));
+    result.Write(EndedEarly(options, plan, kExitOsError, *shortage));
     return kExitOsError;
   }
   StopTarget target(options.preemption_signal, [&](int exit_code, const std::string& reason) {
-    result.Write(EndedEarly(plan, exit_code, reason));
+    result.Write(EndedEarly(options, plan, exit_code, reason));
   });
   StopSignals signals;
   signals.Watch([&target](int number) { target.OnSignal(number); });
@@ -298,7 +302,7 @@ int RunJob(const RunOptions& options, const LaunchPlan& plan, ResultFile& result
   std::variant<MeetingPlace, MeetingFailure> found = FindMeetingPlace(plan, meeting);
   if (auto* failure = std::get_if<MeetingFailure>(&found)) {
     Say(failure->text);
-    result.Write(EndedEarly(plan, failure->exit_code, failure->text));
+    result.Write(EndedEarly(options, plan, failure->exit_code, failure->text));
     return failure->exit_code;
   }
   auto& place = std::get<MeetingPlace>(found);
@@ -341,7 +345,7 @@ int RunCommand(std::span<const std::string> words) {
     Say(problem->text);
     // Whoever mistypes a flag looks at the screen.
     if (problem->exit_code != kExitUsage) {
-      result.Write(EndedEarly(plan, problem->exit_code, problem->text));
+      result.Write(EndedEarly(*options, plan, problem->exit_code, problem->text));
     }
     return problem->exit_code;
   }

@@ -147,6 +147,15 @@ TEST(RunOptions, TheTopologyKeyMayComeFromTheNodesEnvironment) {
               HasSubstr("MUSTER_TOPOLOGY_KEY: \"rack 1\""));
 }
 
+TEST(RunOptions, RulesMayComeFromTheEnvironment) {
+  const Variables variables = {{"PET_ALLOW_OTHER_PROGRAMS", "1"}, {"PET_MAX_STUCK_RESTARTS", "0"}};
+  EXPECT_TRUE(Parse({"p"}, variables).allow_other_programs);
+  EXPECT_EQ(Parse({"p"}, variables).max_stuck_restarts, 0);
+  EXPECT_THAT(ErrorOf({"p"}, {{"PET_ALLOW_OTHER_PROGRAMS", "maybe"}}), HasSubstr("1 or 0"));
+  EXPECT_THAT(ErrorOf({"p"}, {{"PET_MAX_NODE_FAILURES", "x"}}),
+              HasSubstr("PET_MAX_NODE_FAILURES: \"x\""));
+}
+
 TEST(RunOptions, ReadsVariablesBelowTheCommandLine) {
   Variables variables = {{"PET_NNODES", "2"},      {"PET_NPROC_PER_NODE", "4"},
                          {"PET_STANDALONE", "0"},  {"PET_NO_PYTHON", "1"},
@@ -201,7 +210,6 @@ TEST(RunOptions, NamesFlagValueAndWhatIsAllowed) {
       {"--max-node-failures", "2.5", "0 or more"},
       {"--topology-key", "rack 2", "without blanks"},
       {"--topology-key", std::string(257, 'k'), "at most 256 bytes"},
-      {"--allow-other-programs", "maybe", "1 or 0"},
       {"--max-restarts", "1.5", "0 or more"},
       {"--start-method", "x", "spawn, fork or forkserver"},
       {"--prefix", "maybe", "auto, always or never"},

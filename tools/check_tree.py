@@ -177,6 +177,15 @@ CASES = "tests/CASES.md"
 
 def check_cases(path, lines):
     if path != CASES:
+        # A test that has a case's id in its name (test_bl07_...) is listed there.
+        ids = {case for line in lines for case in re.findall(r"bl(\d\d)_", line)
+               if re.match(r"\s+def test_bl\d\d_", line)}
+        if ids:
+            with open(CASES, encoding="utf-8") as f:
+                listed = {line[5:7]: line for line in f if line.startswith("| BL-")}
+            for case in sorted(ids):
+                if "`%s: " % os.path.basename(path) not in listed.get(case, ""):
+                    yield 1, "case", "its tests of BL-%s aren't listed in %s" % (case, CASES)
         return
     for number, line in enumerate(lines, 1):
         if not line.startswith("| BL-"):

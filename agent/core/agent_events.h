@@ -4,11 +4,13 @@
 #define MUSTER_AGENT_CORE_AGENT_EVENTS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 
 #include "agent/core/hang_events.h"
 #include "base/ids.h"
+#include "base/instant.h"
 #include "base/job_types.h"
 #include "base/session_messages.h"
 
@@ -50,11 +52,13 @@ struct WorkerSaidHello {
 };
 
 // A worker ended, or never started (failure.failed_to_start). The shell has filled in all that
-// `failure` can hold when the exit isn't a success; its `age` counts from this event.
+// `failure` can hold when the exit isn't a success, but its `age`.
 struct WorkerEnded {
   RoundId round;
   LocalRank local_rank;
   WorkerFailure failure;
+  // When it ended; the event comes later, with what was found out meanwhile. Absent: now.
+  std::optional<Instant> at = std::nullopt;
 };
 
 // No process of the round is left on this node (or `unkillable` of them were given up on).

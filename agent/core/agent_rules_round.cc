@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "agent/core/agent_rules.h"
@@ -101,6 +102,7 @@ void AgentRules::On(const WorkerEnded& event) {
   hang_watch_.Left(event.local_rank);
   WorkerFailure failure = event.failure;
   failure.last_step = group_->last_step(event.local_rank);
+  failure.age = now_ - std::min(event.at.value_or(now_), now_);
   switch (group_->Ended(event.local_rank, failure, now_)) {
     case WorkerGroup::Change::kNothing:
       // Who has finished needn't know when to save.

@@ -64,5 +64,32 @@ TEST(AgentStops, AKillBeforeTheGraceIsOverIsNotItsOwn) {
   EXPECT_EQ(m.At(300, EndOf(1, 1, {.signal = SIGKILL})), "send WorkerFailed r1 rank 3 age 0");
 }
 
+TEST(AgentStops, AFailureBeforeTheStopIsReportedThoughTheStopWasHeardOfFirst) {
+  TracedMachine m;
+  ToFailed(m);
+  m.At(300, StopOf(1));
+  WorkerEnded before = EndOf(1, 1, {.code = 7});
+  before.at = Instant(std::chrono::milliseconds(199));
+  EXPECT_EQ(m.At(310, before), "send WorkerFailed r1 rank 3 age 111");
+  // One that came of the stop is no failure.
+  TracedMachine other;
+  ToFailed(other);
+  other.At(300, StopOf(1));
+  WorkerEnded after = EndOf(1, 1, {.code = 7});
+  after.at = Instant(std::chrono::milliseconds(301));
+  EXPECT_EQ(other.At(310, after), "-");
+}
+
+TEST(AgentStops, TheAgeOfAFailureCountsFromTheWorkersEnd) {
+  TracedMachine m;
+  m.At(0, RendezvousConnected{});
+  m.At(0,
+       Attached{.lease = std::chrono::seconds(3), .reconnect_timeout = std::chrono::seconds(60)});
+  m.At(100, StartOf(1));
+  WorkerEnded ended = EndOf(1, 0, {.code = 3});
+  ended.at = Instant(std::chrono::milliseconds(150));
+  EXPECT_TRUE(m.At(200, ended).starts_with("send WorkerFailed r1 rank 2 age 50; "));
+}
+
 }  // namespace
 }  // namespace muster::agent

@@ -38,8 +38,10 @@ void Contact::Allow(Allowance allowance, Instant now) {
   bool is_in_time = now < deadline();
   allowance_ = allowance;
   if (allowance != Allowance::kReconnectTimeout || !is_in_time) return;
-  renewed_until_ = DeadlineIfHeld(now);
-  next_renewal_ = now;
+  // With contact in step with the heartbeats, so that a frozen agent's deadline and its lease end
+  // as close to each other as ever.
+  renewed_until_ = is_attached() ? deadline_ : DeadlineIfHeld(now);
+  next_renewal_ = is_attached() ? next_heartbeat_ : now;
 }
 
 bool Contact::TakeRenewal(Instant now) {
@@ -63,6 +65,7 @@ void Contact::Attached(Instant now, Duration lease, Duration reconnect_timeout) 
   if (deadline_.IsNever() || proven > deadline_) deadline_ = proven;
   // Counted from the sending, as the lease is: a slow answer has used up some of it.
   next_heartbeat_ = std::max(now, attach_sent_ + renewal_interval());
+  next_renewal_ = next_heartbeat_;
   unacknowledged_.clear();
   backoff_.Reset();
   first_try_is_left_ = true;

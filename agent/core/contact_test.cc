@@ -193,10 +193,12 @@ TEST(Contact, WithinTheLeaseAloneNothingIsProbed) {
 TEST(Contact, WhereTimeAloneCountsTheDeadlineIsRenewedUntilContactIsGivenUpOn) {
   Contact contact = AttachedContact();
   contact.Allow(Contact::Allowance::kReconnectTimeout, At(100));
-  EXPECT_TRUE(contact.TakeRenewal(At(100)));
-  EXPECT_FALSE(contact.TakeRenewal(At(1099)));
-  EXPECT_TRUE(contact.TakeRenewal(At(1100)));
-  EXPECT_EQ(contact.deadline(), At(1100 + 2500));
+  // In step with the heartbeats.
+  EXPECT_FALSE(contact.TakeRenewal(At(1009)));
+  EXPECT_EQ(contact.deadline(), At(10 + 2500));
+  EXPECT_TRUE(contact.TakeHeartbeat(At(1010)));
+  EXPECT_TRUE(contact.TakeRenewal(At(1010)));
+  EXPECT_EQ(contact.deadline(), At(1010 + 2500));
   // The lease tells when the stream is dead.
   EXPECT_FALSE(contact.IsSilent(At(2509)));
   EXPECT_TRUE(contact.IsSilent(At(2510)));
@@ -223,8 +225,8 @@ TEST(Contact, AClosedStreamDoesNotShortenWhatWorkersMay) {
   contact.Allow(Contact::Allowance::kReconnectTimeout, At(100));
   contact.Lost(At(1000));
   contact.Closed(At(1100));
-  EXPECT_TRUE(contact.TakeRenewal(At(3000)));
-  EXPECT_EQ(contact.deadline(), At(3000 + 2500));
+  EXPECT_TRUE(contact.TakeRenewal(At(2000)));
+  EXPECT_EQ(contact.deadline(), At(2000 + 2500));
 }
 
 // ---- tries ---------------------------------------------------------------------------------

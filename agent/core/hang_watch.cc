@@ -76,9 +76,13 @@ bool HangWatch::StandsStill(const Worker& worker, Instant now, Duration limit) c
   return !worker.has_left && worker.step >= 0 && now - worker.stepped_at >= limit;
 }
 
+Duration HangWatch::StepLimit() const {
+  return round_.has_other_nodes ? timeout_ + timeout_ / kPingsInTimeout : timeout_;
+}
+
 bool HangWatch::IsDue(Instant now) const {
   return std::any_of(workers_.begin(), workers_.end(), [&](const Worker& worker) {
-    return IsSilent(worker, now, timeout_) || StandsStill(worker, now, timeout_);
+    return IsSilent(worker, now, timeout_) || StandsStill(worker, now, StepLimit());
   });
 }
 
@@ -164,7 +168,7 @@ Instant HangWatch::NextWakeup() const {
   if (found_ || next.IsNever()) return next;
   for (const Worker& worker : workers_) {
     if (worker.has_left) continue;
-    if (worker.step >= 0) next = std::min(next, worker.stepped_at + timeout_);
+    if (worker.step >= 0) next = std::min(next, worker.stepped_at + StepLimit());
     if (worker.has_answered) next = std::min(next, worker.answered_at + timeout_);
   }
   return next;

@@ -1,6 +1,8 @@
 // Tells when a worker of this node hangs, and which one is to blame: when one rank stands still,
 // all that wait for it in a collective do. Two signs count, both given by the SDK alone:
-//   - no step was completed for the timeout, though one was before;
+//   - no step was completed for the timeout, though one was before (with other nodes a quarter
+//   more:
+//     a node whose worker gives no sign of life, for which the others wait, shall speak first);
 //   - no Ping was answered for the timeout: the process is stopped, or can't run.
 // A value whose methods take the time; owned by the agent's machine; not thread-safe.
 #ifndef MUSTER_AGENT_CORE_HANG_WATCH_H_
@@ -62,6 +64,7 @@ class HangWatch {
   bool IsSilent(const Worker& worker, Instant now, Duration limit) const;
   bool StandsStill(const Worker& worker, Instant now, Duration limit) const;
   bool IsDue(Instant now) const;
+  Duration StepLimit() const;
   // Our own standing still (a suspended machine, an overloaded one) is no worker's fault.
   void ForgetOurAbsence(Instant now);
   size_t FindSilent(Instant now) const;

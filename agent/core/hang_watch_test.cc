@@ -83,8 +83,27 @@ TEST(HangWatch, AllOfOneStepIsSaid) {
   ASSERT_TRUE(found);
   EXPECT_EQ(found->local_rank, LocalRank(1));
   EXPECT_EQ(found->evidence,
-            "it completed no step for 4.0 s after step 7; so did rank 4: which of them hangs can't "
+            "it completed no step for 5.0 s after step 7; so did rank 4: which of them hangs can't "
             "be told; it may wait for a rank of another node");
+}
+
+TEST(HangWatch, WithOtherNodesASilentProcessIsFoundBeforeThoseThatWaitForIt) {
+  // Each watches a node of its own. The rank of `stopped` ends its step 7 with the others, answers
+  // once more and stops.
+  Watched waiting(1, true);
+  Watched stopped(1, true);
+  for (Watched* node : {&waiting, &stopped}) {
+    (*node)->Stepped(LocalRank(0), 7, At(500));
+    (*node)->Answered(LocalRank(0), At(1000));
+  }
+  ASSERT_TRUE(stopped.Until(60'000));
+  EXPECT_EQ(stopped.now(), 5000);
+  for (int ms = 2000; ms <= 5000; ms += 1000) {
+    ASSERT_FALSE(waiting.Until(ms));
+    waiting->Answered(LocalRank(0), At(ms));
+  }
+  ASSERT_TRUE(waiting.Until(60'000));
+  EXPECT_EQ(waiting.now(), 5500);
 }
 
 TEST(HangWatch, OneThatGoesOnIsNotBlamed) {

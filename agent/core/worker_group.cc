@@ -70,12 +70,15 @@ WorkerGroup::Change WorkerGroup::Ended(LocalRank local_rank, const WorkerFailure
   if (state != State::kStarting && state != State::kRunning) return Change::kNothing;
 
   bool is_success = failure.exit.Succeeded() && !failure.failed_to_start;
+  const Instant ended_at = now - failure.age;
   if (is_over_) {
-    bool is_follower =
-        !is_success && has_failed() && !is_told_ && !is_fenced_ && !IsOurDoing(failure.exit, now);
-    state = is_follower ? State::kFailed : State::kStopped;
-    if (!is_follower) {
-      CountStopped(failure.exit, now);
+    // The news of it may come after the news of another failure, which perhaps followed it.
+    bool is_unasked = ended_at < stopped_at_;
+    bool is_follower = has_failed() && !is_told_ && !IsOurDoing(failure.exit, ended_at);
+    bool is_failure = !is_success && !is_fenced_ && (is_unasked || is_follower);
+    state = is_failure ? State::kFailed : State::kStopped;
+    if (!is_failure) {
+      CountStopped(failure.exit, ended_at);
       return Change::kNothing;
     }
   } else {
@@ -103,7 +106,10 @@ bool WorkerGroup::TakeAbort() {
 
 bool WorkerGroup::TakeStop(const StopPlan& plan, Instant now) {
   if (is_gone_ || (stop_ && !IsHarder(plan, *stop_))) return false;
-  if (!stop_) first_signal_ = plan.first_signal;
+  if (!stop_) {
+    first_signal_ = plan.first_signal;
+    stopped_at_ = now;
+  }
   kill_at_ = std::min(kill_at_, now + plan.grace);
   stop_ = plan;
   return true;

@@ -33,8 +33,9 @@ class WorkerGroup {
   // It completed `step`. `can_save`: its program asks whether to save after each.
   void Stepped(LocalRank local_rank, int64_t step, bool can_save);
   void SaidHello(LocalRank local_rank);
-  // Ends that follow from a stop are kNothing, except failures of their own in a group that a local
-  // failure stopped: those are the first failure's followers.
+  // Ends that follow from a stop are kNothing, except failures of their own: those that happened
+  // before the stop (failure.age), and those in a group that a local failure stopped, which are the
+  // first failure's followers.
   Change Ended(LocalRank local_rank, const WorkerFailure& failure, Instant now);
   // No process is left.
   void Gone() { is_gone_ = true; }
@@ -110,6 +111,7 @@ class WorkerGroup {
   std::optional<StopPlan> stop_;
   // Of the first plan: what the workers were asked to end by.
   int first_signal_ = 0;
+  Instant stopped_at_;
   // When SIGKILL follows.
   Instant kill_at_ = Instant::Never();
   // How those that were stopped ended: by that signal, by SIGKILL, with a code of their own, by a

@@ -267,6 +267,8 @@ void GuardianLoop::Perform(const ReportExited& report) {
   BodyWriter body;
   body.Int(static_cast<int64_t>(report.round.value)).Int(report.local_rank.value).Int(report.pid);
   body.Int(report.exit.code).Int(report.exit.signal).Int(report.exit.dumped_core ? 1 : 0);
+  // It was reaped in this step. Whoever reads this may be late.
+  body.Int(SystemClock().Now().since_origin().count());
   Report(FrameKind::kExited, body);
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/clock.h"
 
 namespace muster::agent {
 
@@ -50,7 +51,7 @@ void FakeProcessRunner::ReportExited(LocalRank local_rank, WorkerExit exit) {
   MUSTER_CHECK(it != running_.end());
   int64_t pid = it->second;
   running_.erase(it);
-  observer_->OnWorkerExited(spawns_.back().round, local_rank, pid, exit);
+  observer_->OnWorkerExited(spawns_.back().round, local_rank, pid, exit, SystemClock().Now());
 }
 
 void FakeProcessRunner::ReportStopped(std::vector<int64_t> unkillable) {

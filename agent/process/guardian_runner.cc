@@ -247,7 +247,8 @@ class GuardianRunner::Session {
       exit.code = static_cast<int>(body.Int());
       exit.signal = static_cast<int>(body.Int());
       exit.dumped_core = body.Int() != 0;
-      observer_->OnWorkerExited(round, local_rank, pid, exit);
+      Instant at{Duration(body.Int())};
+      observer_->OnWorkerExited(round, local_rank, pid, exit, at);
     }
   }
 

@@ -37,9 +37,9 @@ class ProcessObserver {
   virtual void OnWorkerStarted(RoundId round, LocalRank local_rank, int64_t pid) = 0;
   // exec failed: `error` is an errno (ENOENT, EACCES, ...). No OnWorkerExited follows.
   virtual void OnWorkerFailedToStart(RoundId round, LocalRank local_rank, int error) = 0;
-  // In the order in which the workers ended.
-  virtual void OnWorkerExited(RoundId round, LocalRank local_rank, int64_t pid,
-                              WorkerExit exit) = 0;
+  // In the order in which the workers ended; `at`: when, by the machine's monotonic clock.
+  virtual void OnWorkerExited(RoundId round, LocalRank local_rank, int64_t pid, WorkerExit exit,
+                              Instant at) = 0;
   // After Stop(): no worker of the round nor any descendant is left, or `unkillable` names what had
   // to be given up on (a process in uninterruptible sleep).
   virtual void OnGroupGone(RoundId round, std::vector<int64_t> unkillable) = 0;

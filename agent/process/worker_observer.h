@@ -38,7 +38,8 @@ class WorkerObserver : public ProcessObserver {
   void OnWorkerFailedToStart(RoundId /*round*/, LocalRank local_rank, int error) override {
     Note([&] { seen_.failed_to_start[local_rank] = error; });
   }
-  void OnWorkerExited(RoundId round, LocalRank local_rank, int64_t pid, WorkerExit exit) override {
+  void OnWorkerExited(RoundId round, LocalRank local_rank, int64_t pid, WorkerExit exit,
+                      Instant /*at*/) override {
     Note([&] { seen_.exited.push_back({round, local_rank, pid, exit}); });
   }
   void OnGroupGone(RoundId round, std::vector<int64_t> unkillable) override {

@@ -58,6 +58,16 @@ std::optional<std::string> OtherProgram(const Names& names, const std::string& h
          "--allow-other-programs everywhere";
 }
 
+bool IsNumeric(const std::string& address) {
+  return !address.empty() &&
+         address.find_first_not_of("0123456789abcdefABCDEF.:") == std::string::npos &&
+         address.find_first_of(".:") != std::string::npos;
+}
+
+bool IsLoopback(const std::string& address) {
+  return address.starts_with("127.") || address == "::1";
+}
+
 const char* ScaleUpName(ScaleUp scale_up) {
   switch (scale_up) {
     case ScaleUp::kAuto:
@@ -165,6 +175,17 @@ std::optional<std::string> Disagreement(const JobTerms& job, const std::string& 
            "; give the same --rdzv-conf on every node";
   }
   return OtherProgram(names, here.program, job.program);
+}
+
+std::optional<std::string> AddressProblem(const std::string& first_node,
+                                          const std::string& first_address, const Attach& attach) {
+  if (!IsNumeric(first_address) || !IsNumeric(attach.address)) return std::nullopt;
+  if (IsLoopback(first_address) == IsLoopback(attach.address)) return std::nullopt;
+  const std::string& lonely = IsLoopback(first_address) ? first_node : attach.node_name;
+  return "node " + attach.node_name + " has the address " + attach.address + ", and node " +
+         first_node + " opened the job with " + first_address +
+         "; other hosts can't reach a loopback address: give node " + lonely +
+         " another --local-addr";
 }
 
 }  // namespace muster::rendezvous

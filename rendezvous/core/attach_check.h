@@ -27,6 +27,11 @@ std::optional<std::string> MalformedAttach(const Attach& attach);
 std::optional<std::string> Disagreement(const JobTerms& job, const std::string& first_node,
                                         const Attach& attach);
 
+// Why the nodes with these two addresses can't work together: one is loopback, which only its own
+// host reaches, and the other isn't. None if nothing is wrong, or if an address is a name.
+std::optional<std::string> AddressProblem(const std::string& first_node,
+                                          const std::string& first_address, const Attach& attach);
+
 }  // namespace muster::rendezvous
 
 #endif  // MUSTER_RENDEZVOUS_CORE_ATTACH_CHECK_H_

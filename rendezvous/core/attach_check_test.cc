@@ -144,5 +144,27 @@ TEST(AttachCheck, ACommandThatGoesOnWhereTheOtherEndsIsShownToItsEnd) {
   EXPECT_NE(sentence.find(std::string(40, 's') + "\"; give"), std::string::npos) << sentence;
 }
 
+TEST(AttachCheck, LoopbackAndOtherAddressesDoNotGoTogether) {
+  Attach attach = Good();
+  attach.address = "10.0.0.2";
+  EXPECT_EQ(
+      AddressProblem("a", "127.0.0.1", attach),
+      "node b has the address 10.0.0.2, and node a opened the job with 127.0.0.1; other hosts "
+      "can't reach a loopback address: give node a another --local-addr");
+  attach.address = "::1";
+  EXPECT_EQ(
+      AddressProblem("a", "10.0.0.1", attach),
+      "node b has the address ::1, and node a opened the job with 10.0.0.1; other hosts can't "
+      "reach a loopback address: give node b another --local-addr");
+  EXPECT_EQ(AddressProblem("a", "127.0.0.7", attach), std::nullopt);
+  attach.address = "fd00::2";
+  EXPECT_EQ(AddressProblem("a", "10.0.0.1", attach), std::nullopt);
+  // What a name stands for isn't known here.
+  for (const char* name : {"host-2", "face", ""}) {
+    attach.address = name;
+    EXPECT_EQ(AddressProblem("a", "127.0.0.1", attach), std::nullopt) << name;
+  }
+}
+
 }  // namespace
 }  // namespace muster::rendezvous

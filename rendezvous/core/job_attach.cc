@@ -25,10 +25,12 @@ void JobMachine::Rules::OnAttach(SessionId session, const Attach& attach) {
   }
   std::optional<std::string> problem = MalformedAttach(attach);
   if (!problem && terms_) problem = Disagreement(*terms_, first_node_, attach);
+  if (!problem && terms_) problem = AddressProblem(first_node_, first_address_, attach);
   if (problem) return Refuse(session, RefusalCode::kDisagrees, "job " + run_id_ + ": " + *problem);
   if (!terms_) {
     terms_ = attach.terms;
     first_node_ = attach.node_name;
+    first_address_ = attach.address;
   }
   highest_round_ = std::max(highest_round_, attach.highest_round);
   if (attach.running) highest_round_ = std::max(highest_round_, attach.running->world.round);
@@ -50,8 +52,11 @@ void JobMachine::Rules::AttachNewcomer(SessionId session, const Attach& attach) 
       claimants_[session] = attach;
       return;
     }
+    // Nothing is decided before the newcomer counts: a round would begin without it.
+    is_replacing_ = true;
     Lose({holder}, "node " + attach.node_name + " came in its place");
-    // From the start: the loss may have ended the job, or taken its terms with its last member.
+    is_replacing_ = false;
+    // From the start: the loss may have ended the job.
     return OnAttach(session, attach);
   }
   Member& member = AddMember(session, attach);
@@ -182,6 +187,7 @@ Member& JobMachine::Rules::AddMember(SessionId session, const Attach& attach) {
   member.attach = attach;
   member.attach.running.reset();
   member.attached_at = input_.now;
+  gone_.erase(attach.node_name);
   incarnations_[attach.incarnation] = &member;
   if (attach.node_rank) holders_[*attach.node_rank] = &member;
   Bind(member, session);
@@ -232,6 +238,7 @@ void JobMachine::Rules::RemoveMember(Member& member) {
     auto holder = holders_.find(*member.attach.node_rank);
     if (holder != holders_.end() && holder->second == &member) holders_.erase(holder);
   }
+  if (gone_.size() < kMaxMissingNamed) gone_.insert(member.attach.node_name);
   incarnations_.erase(member.attach.incarnation);
   members_.erase(member.id);
 }

@@ -125,6 +125,57 @@ TEST(JobAttach, OfVeryManyNodesThatDifferSomeAreRecorded) {
   EXPECT_EQ(records, 64);
 }
 
+// ---- too few -------------------------------------------------------------------------------
+
+std::string ReasonOf(JobStory& story) {
+  const auto* ended = Last<JobEnded>(story, "a");
+  return ended == nullptr ? "it has not ended" : ended->verdict.reason;
+}
+
+TEST(JobAttach, AStaticJobThatNobodyCompletesSaysWhichNodeRanksAreMissing) {
+  JobStory story({.min = 4, .max = 4, .is_static = true, .join_timeout_ms = 1000});
+  story.Attach("a", {.node_rank = 0});
+  story.Attach("b", {.node_rank = 2});
+  story.Lapse(2000);
+  EXPECT_EQ(ReasonOf(story),
+            "job j failed: 2 of 4 nodes are here (fewer nodes than needed for 1 s (join_timeout)); "
+            "--node-rank 1, --node-rank 3 are missing; start at least 4, or lower MIN of --nnodes");
+}
+
+TEST(JobAttach, OfManyThatAreMissingTheFirstAreNamed) {
+  JobStory story({.min = 100, .max = 100, .is_static = true, .join_timeout_ms = 1000});
+  story.Attach("a", {.node_rank = 0});
+  story.Lapse(2000);
+  EXPECT_NE(ReasonOf(story).find("--node-rank 1, "), std::string::npos) << ReasonOf(story);
+  EXPECT_NE(ReasonOf(story).find("--node-rank 8 and others are missing; "), std::string::npos)
+      << ReasonOf(story);
+}
+
+TEST(JobAttach, AnElasticJobNamesTheNodesThatWereHereBefore) {
+  JobStory story({.min = 2, .max = 3, .join_timeout_ms = 1000});
+  for (const char* agent : {"a", "b", "c"}) story.Attach(agent);
+  story.Break("b");
+  story.Break("c");
+  story.Lapse(150);
+  story.StopDone("a");
+  story.Lapse(2000);
+  EXPECT_EQ(ReasonOf(story),
+            "job j failed: 1 of 2..3 nodes is here (fewer nodes than needed for 1 s "
+            "(join_timeout)); node b, node c are missing; start at least 2, or lower MIN of "
+            "--nnodes");
+}
+
+TEST(JobAttach, NobodyIsCalledMissingWhoCameBackOrNeverWasHere) {
+  JobStory story({.min = 3, .max = 3, .join_timeout_ms = 1000});
+  story.Attach("a");
+  story.Attach("b");
+  story.Break("b");
+  story.Lapse(150);
+  story.Attach("b", {.life = 1});
+  story.Lapse(2000);
+  EXPECT_EQ(ReasonOf(story).find("missing"), std::string::npos) << ReasonOf(story);
+}
+
 // ---- places --------------------------------------------------------------------------------
 
 TEST(JobAttach, ANodeRankIsHonouredInAnElasticJobToo) {
@@ -162,6 +213,19 @@ TEST(JobAttach, AReplacementTakesTheNodeRankOfTheNodeThatIsGone) {
   EXPECT_EQ(Last<Refused>(story, "b"), nullptr);
   EXPECT_EQ(Last<StartRound>(story, "b")->world.round, RoundId(2));
   EXPECT_EQ(GroupRankOf(story, "b"), 1);
+}
+
+TEST(JobAttach, AReplacementIsCountedBeforeARoundBeginsWithoutTheNodeThatIsGone) {
+  JobStory story({.min = 1, .max = 2});
+  story.Attach("a", {.node_rank = 0});
+  story.Attach("b", {.node_rank = 1});
+  story.WorkerFails("a", 0, 1);
+  story.Break("b");
+  story.StopDone("a");
+  story.Attach("b", {.node_rank = 1, .life = 1});
+  EXPECT_EQ(Last<StartRound>(story, "a")->world.round, RoundId(2));
+  EXPECT_EQ(Last<StartRound>(story, "a")->group_world_size, 2);
+  EXPECT_EQ(story.machine().state(), JobState::kRunning);
 }
 
 TEST(JobAttach, ANodeRankBeyondTheNodesThatAreLeftKeepsTheOrder) {

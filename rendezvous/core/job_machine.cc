@@ -6,6 +6,12 @@
 #include "rendezvous/core/job_rules.h"
 
 namespace muster::rendezvous {
+namespace {
+
+// Of an agent that tries to reach us again, at most (base/backoff.h).
+constexpr Duration kPauseBetweenTries = std::chrono::milliseconds(250);
+
+}  // namespace
 
 const char* JobStateName(JobState state) {
   switch (state) {
@@ -59,7 +65,8 @@ std::vector<JobEffect> JobMachine::Rules::Step(const StepInput& input, const Job
     // This process stood still (SIGSTOP, a paused machine, overload), so what looks like the
     // agents' silence is our own deafness.
     leases_.RestartAll(input.now);
-    graces_.RestartAll(input.now);
+    // Those who gave up on us meanwhile are between two tries.
+    graces_.RestartAll(input.now + kPauseBetweenTries);
   }
   std::visit([this](const auto& e) { On(e); }, event);
   wakeup_ = ComputeWakeup();

@@ -70,6 +70,20 @@ TEST(JobMachine, AStallOfThisProcessRestartsEveryLease) {
   EXPECT_NE(story.machine().state(), JobState::kRunning);
 }
 
+TEST(JobMachine, AfterAStallThoseWhoGaveUpOnItHaveTimeToComeBack) {
+  JobStory story = RunningPair();
+  StepInput input;
+  input.now = story.now() + std::chrono::seconds(30);
+  story.machine().Step(input, SessionEnded{story.session("b")});
+  // 250 ms between two tries and the usual grace.
+  input.now = input.now + std::chrono::milliseconds(340);
+  story.machine().Step(input, TimePassed{});
+  EXPECT_EQ(story.machine().state(), JobState::kRunning);
+  input.now = input.now + std::chrono::milliseconds(20);
+  story.machine().Step(input, TimePassed{});
+  EXPECT_NE(story.machine().state(), JobState::kRunning);
+}
+
 TEST(JobMachine, WhileAgentsAreAttachedItWakesEveryThirdOfALease) {
   JobStory story = RunningPair();
   EXPECT_LE(story.machine().NextWakeup() - story.now(), std::chrono::seconds(1));
@@ -462,6 +476,16 @@ TEST(JobMachine, NoCommitIsGrantedBeforeTheWorldIsCompleteAgain) {
   EXPECT_EQ(CountOf<CommitGranted>(story, "a"), 0);
   story.Attach("b", {.is_running = true});
   EXPECT_EQ(CountOf<CommitGranted>(story, "a"), 1);
+}
+
+TEST(JobMachine, AWorldBehindARoundThatOthersHaveSeenIsNotTakenUpAgain) {
+  JobStory story = RunningPair({.max_restarts = 5});
+  story.RestartRendezvous();
+  story.Attach("a", {.highest_round = 2});
+  story.Attach("b", {.is_running = true});
+  ASSERT_NE(Last<Refused>(story, "b"), nullptr);
+  EXPECT_EQ(Last<Refused>(story, "b")->code, RefusalCode::kSuperseded);
+  EXPECT_EQ(story.machine().state(), JobState::kGathering);
 }
 
 TEST(JobMachine, StatusTellsTheNodesAndTheRound) {

@@ -14,6 +14,7 @@ constexpr Duration kGrowthNoticeInterval = std::chrono::minutes(10);
 }  // namespace
 
 void JobMachine::Rules::Evaluate() {
+  if (is_replacing_) return;
   switch (state_) {
     case JobState::kGathering:
     case JobState::kClosing:

@@ -7,7 +7,9 @@ namespace muster::rendezvous {
 
 void JobMachine::Rules::AttachRunning(SessionId session, const Attach& attach) {
   const RunningWorld& running = *attach.running;
-  const bool is_newer = !has_formed_ && (!round_ || running.world.round > round_->world.round);
+  // Not behind a round that others have seen, even if that one is over by now.
+  const bool is_newer = !has_formed_ && running.world.round >= highest_round_ &&
+                        (!round_ || running.world.round > round_->world.round);
   if (is_newer) {
     if (round_) DropRecoveredRound(running.world);
     BeginRecovering(attach);

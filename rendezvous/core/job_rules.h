@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/planted_fault.h"
+#include "rendezvous/core/job_limits.h"
 #include "rendezvous/core/job_machine.h"
 #include "rendezvous/core/lease_table.h"
 #include "rendezvous/core/member.h"
@@ -24,14 +25,6 @@
 #include "rendezvous/core/round_policy.h"
 
 namespace muster::rendezvous {
-
-// Exit codes of `muster run` where no worker is the cause (DESIGN: 69 timed out, 75 run it again).
-inline constexpr int kExitTimedOut = 69;
-inline constexpr int kExitRunAgain = 75;
-// Those who wait are told of a change at most this often, so that N arrivals cost O(N) notices.
-inline constexpr Duration kNoticeInterval = std::chrono::seconds(1);
-// Differences of so many nodes are recorded; all others are told to the node alone.
-inline constexpr size_t kMaxKnownToDiffer = 64;
 
 class JobMachine::Rules {
  public:
@@ -147,6 +140,8 @@ class JobMachine::Rules {
   void NoteSuccess(Member& member, Slot& slot);
   void MaybeSucceed();
   void FailBelowMin(int exit_code, const std::string& cause);
+  // "node rank 1 is missing; ", as far as it is known who; else empty.
+  std::string WhoIsMissing() const;
   // `verdict.reason` is the bare cause: what is said to people begins with the job's name.
   void EndJob(JobState state, Verdict verdict);
 
@@ -183,6 +178,7 @@ class JobMachine::Rules {
 
   std::optional<JobTerms> terms_;
   std::string first_node_;
+  std::string first_address_;
 
   // In order of arrival; addresses are stable.
   std::map<MemberId, Member> members_;
@@ -195,6 +191,10 @@ class JobMachine::Rules {
   // attach again, and the first takes the place): at most one lease.
   std::map<SessionId, Attach> claimants_;
   uint64_t arrivals_ = 0;
+  // A node goes as another one comes in its place.
+  bool is_replacing_ = false;
+  // Names of nodes that were here and went.
+  std::set<std::string> gone_;
   // Nodes whose differences from others have been said.
   std::set<std::string> known_to_differ_;
   int set_aside_attached_ = 0;

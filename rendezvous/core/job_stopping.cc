@@ -164,12 +164,37 @@ RestartLedger::RoundEnd JobMachine::Rules::EndOf(const Round& round) const {
   return end;
 }
 
+std::string JobMachine::Rules::WhoIsMissing() const {
+  std::vector<std::string> missing;
+  if (terms_->is_static) {
+    // The first to be missing is soon found, whatever the size of the job.
+    for (int rank = 0; rank < terms_->max_nodes && missing.size() <= kMaxMissingNamed; ++rank) {
+      if (!holders_.contains(rank)) missing.push_back("--node-rank " + std::to_string(rank));
+    }
+  } else {
+    for (const std::string& name : gone_) {
+      // Several agents of one host have one name.
+      const bool is_here = std::any_of(members_.begin(), members_.end(), [&](const auto& entry) {
+        return entry.second.attach.node_name == name;
+      });
+      if (!is_here) missing.push_back("node " + name);
+    }
+  }
+  std::string text;
+  for (size_t i = 0; i < std::min(missing.size(), kMaxMissingNamed); ++i) {
+    text += (i > 0 ? ", " : "") + missing[i];
+  }
+  if (missing.size() > kMaxMissingNamed) text += " and others";
+  return text.empty() ? "" : text + (missing.size() == 1 ? " is missing; " : " are missing; ");
+}
+
 void JobMachine::Rules::FailBelowMin(int exit_code, const std::string& cause) {
   Verdict verdict;
   verdict.exit_code = exit_code;
   verdict.reason = std::to_string(ReadyNodes()) + " of " +
                    NodeRange(terms_->min_nodes, terms_->max_nodes) +
                    (ReadyNodes() == 1 ? " is here (" : " are here (") + cause + "); ";
+  if (exit_code == kExitTimedOut) verdict.reason += WhoIsMissing();
   if (set_aside_attached_ > 0) {
     verdict.reason += std::to_string(set_aside_attached_) +
                       " more were lost too often and are set aside (--max-node-failures); ";

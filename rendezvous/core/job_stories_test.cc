@@ -388,7 +388,7 @@ TEST(JobStories, BelowMinTheJobWaitsAndThenFailsWithAReason) {
    300   round 1 is over
   1000   b< Notice: waiting for 1 more node (1 of 2 nodes is here)
  10300   b< JobEnded code 69: job j failed: 1 of 2 nodes is here (fewer nodes than needed for 10 s
-               (join_timeout)); start at least 2, or lower MIN of --nnodes
+               (join_timeout)); node a is missing; start at least 2, or lower MIN of --nnodes
 )");
 }
 

@@ -93,7 +93,7 @@ void RestartLedger::LearnCharged(int charged) { charged_ = std::max(charged_, ch
 
 void RestartLedger::Committed(int64_t step) {
   // A round that saves again what it was resumed from has made no progress.
-  if (step <= committed_step_) return;
+  if (MUSTER_PLANTED(kProgressIsStuck, true, step <= committed_step_)) return;
   committed_step_ = step;
   stuck_.reset();
 }

@@ -44,7 +44,7 @@ class JobOutlet {
   virtual ~JobOutlet() = default;
   virtual void Send(SessionId session, const RendezvousMessage& message) = 0;
   virtual void End(SessionId session) = 0;
-  // Makes the round durable where a state directory is kept.
+  // Lets the round be kept where there is a state directory.
   virtual void Keep(const std::string& run_id, const World& world) = 0;
   // A change of state, for the log and for watchers.
   virtual void Report(const std::string& run_id, RoundId round, const std::string& text) = 0;

@@ -194,10 +194,7 @@ void RendezvousLoop::Attend(Instant now) {
       ++job;
       continue;
     }
-    if (options_.rounds) {
-      if (absl::Status status = options_.rounds->Forget(job->first); !status.ok())
-        spdlog::warn("job {}: {}", job->first, std::string(status.message()));
-    }
+    if (options_.rounds) options_.rounds->Forget(job->first);
     std::erase_if(sessions_, [&](const auto& s) { return s.second.job == job->second.get(); });
     job = jobs_.erase(job);
   }
@@ -313,12 +310,7 @@ void RendezvousLoop::End(SessionId session) {
 }
 
 void RendezvousLoop::Keep(const std::string& run_id, const World& world) {
-  if (!options_.rounds) return;
-  absl::Status status = options_.rounds->Keep(run_id, world);
-  // The job goes on: the numbers also live in the agents. A repeated reason is logged once.
-  std::string problem(status.message());
-  if (!status.ok() && problem != last_keep_problem_) spdlog::error("job {}: {}", run_id, problem);
-  last_keep_problem_ = problem;
+  if (options_.rounds) options_.rounds->Keep(run_id, world);
 }
 
 void RendezvousLoop::Report(const std::string& run_id, RoundId round, const std::string& text) {

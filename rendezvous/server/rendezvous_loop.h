@@ -37,7 +37,7 @@
 #include "base/session_messages.h"
 #include "rendezvous/core/job_machine.h"
 #include "rendezvous/server/hosted_job.h"
-#include "rendezvous/server/round_store.h"
+#include "rendezvous/server/round_keeper.h"
 
 namespace muster::rendezvous {
 
@@ -78,7 +78,7 @@ struct RendezvousLoopOptions {
   JobOptions job{};
   Duration retention = std::chrono::minutes(10);
   // Null: rounds are kept nowhere.
-  std::unique_ptr<RoundStore> rounds;
+  std::unique_ptr<RoundKeeper> rounds;
   // Must outlive the loop.
   const Clock* clock = &SystemClock();
 };
@@ -192,7 +192,6 @@ class RendezvousLoop : private JobOutlet {
   std::deque<std::pair<Instant, SessionId>> ending_;
   std::map<WatchId, Watcher> watchers_;
   std::vector<Draining> draining_;
-  std::string last_keep_problem_;
   // Calls of WaitUntilIdle() that wait for the next look at idleness.
   std::vector<std::shared_ptr<bool>> asked_;
 

@@ -10,6 +10,7 @@
 #include "rendezvous/server/first_byte_listener.h"
 #include "rendezvous/server/rendezvous_loop.h"
 #include "rendezvous/server/rendezvous_service.h"
+#include "rendezvous/server/round_keeper.h"
 #include "rendezvous/server/round_store.h"
 #include "spdlog/spdlog.h"
 
@@ -69,7 +70,7 @@ absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(
   if (!options.state_dir.empty()) {
     auto rounds = RoundStore::Open(options.state_dir);
     if (!rounds.ok()) return rounds.status();
-    loop.rounds = *std::move(rounds);
+    loop.rounds = std::make_unique<RoundKeeper>(*std::move(rounds));
   }
   parts->loop = std::make_unique<RendezvousLoop>(std::move(loop));
   parts->service = NewRendezvousService(parts->loop.get());

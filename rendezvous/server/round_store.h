@@ -1,6 +1,6 @@
 // Keeps (run id, world id, round) of each job on disk (`--state-dir`), so that a rendezvous that
 // comes back never reuses the number of a round. One small text file, replaced as a whole: written
-// beside it, fsynced and renamed. Not thread-safe; the loop owns it.
+// beside it, fsynced and renamed. It blocks; not thread-safe; round_keeper.h owns it.
 #ifndef MUSTER_RENDEZVOUS_SERVER_ROUND_STORE_H_
 #define MUSTER_RENDEZVOUS_SERVER_ROUND_STORE_H_
 
@@ -21,6 +21,8 @@ class RoundStore {
   // directory can't be made or written to, or its file isn't one of ours.
   static absl::StatusOr<std::unique_ptr<RoundStore>> Open(const std::string& directory);
 
+  // The last world kept for each job.
+  const std::map<std::string, World>& worlds() const { return worlds_; }
   // The last round kept for the job; 0 if none was.
   RoundId HighestRound(const std::string& run_id) const;
   // On return with OK the round is durable. Unavailable: the disk refuses, in its words; what was

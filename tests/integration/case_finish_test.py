@@ -10,7 +10,7 @@ import process_kit
 
 RUNS = 200 if cluster_kit.is_full() else 25
 # Each of these waits a second for agents of an earlier rendezvous.
-HOSTED_RUNS = 200 if cluster_kit.is_full() else 5
+HOSTED_RUNS = 200 if cluster_kit.is_full() else 3
 NODES = 3
 WHILE_IT_WAITS = ("waiting for", "nodes are here", "other nodes are told")
 

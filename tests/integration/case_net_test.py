@@ -3,6 +3,7 @@
 import os
 import socket
 import sys
+import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cluster_kit
@@ -13,8 +14,47 @@ SHOW = ("--nproc-per-node=2", "--prefix=never", "--no-python", "sh", "-c",
         "echo $MASTER_PORT $WORLD_SIZE $TORCHELASTIC_RUN_ID; sleep 0.1")
 
 
+class Holder:
+    """Listens on a port of 127.0.0.1 and greets whoever comes."""
+
+    def __init__(self, greeting):
+        self.greeting = greeting
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.guests = []
+        self.thread = threading.Thread(target=self.serve)
+
+    def serve(self):
+        while True:
+            try:
+                guest, _ = self.listener.accept()
+            except OSError:
+                return
+            self.guests.append(guest)
+            guest.sendall(self.greeting)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        self.thread.join()
+        for guest in self.guests:
+            guest.close()
+
+
 class Ports(process_kit.Case):
     """BL-41: jobs with defaults on one machine don't collide; a busy port is named."""
+    # The ways to give a port: to a job of one node, which never joins, and of several, which may.
+    WHERE = (["--master-port=%d"],
+             ["--nnodes=2", "--node-rank=0", "--master-addr=127.0.0.1", "--master-port=%d"],
+             ["--nnodes=1:2", "--rdzv-endpoint=127.0.0.1:%d"])
+
+    @staticmethod
+    def named(words, port):
+        return [word.replace("%d", str(port)) for word in words]
 
     def check(self, job):
         """Its two workers are a world of their own; their port."""
@@ -44,18 +84,27 @@ class Ports(process_kit.Case):
                     self.check(job)
 
     def test_bl41_a_busy_port_is_named_with_its_holder(self):
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            port = listener.getsockname()[1]
-            for words in (["--master-port=%d" % port],
-                          ["--nnodes=2", "--node-rank=0", "--master-addr=127.0.0.1",
-                           "--master-port=%d" % port],
-                          ["--nnodes=1:2", "--rdzv-endpoint=127.0.0.1:%d" % port]):
+        with Holder(b"220 mail\r\n") as holder:
+            for words in self.WHERE:
                 with self.subTest(words=words):
-                    process = self.run_to_end("run", *words, "--no-python", "true")
-                    self.assert_ends(process, 69, "port %d" % port)
+                    process = self.run_to_end("run", *self.named(words, holder.port),
+                                              "--no-python", "true")
+                    self.assert_ends(process, 69, "port %d" % holder.port,
+                                     "process %d (" % os.getpid())
                     self.assertEqual(process.err.count("\n"), 1, process.err)
-            process = self.run_to_end("rendezvous", "--listen=127.0.0.1:%d" % port)
-            self.assert_ends(process, 69, "port %d" % port, "process %d (" % os.getpid())
+            process = self.run_to_end("rendezvous", "--listen=127.0.0.1:%d" % holder.port)
+            self.assert_ends(process, 69, "port %d" % holder.port, "process %d (" % os.getpid())
+
+    def test_bl41_a_holder_that_says_nothing_is_named_and_waited_for_no_longer_than_asked(self):
+        # It may be a rendezvous that stands still for a moment.
+        with Holder(b"") as holder:
+            for words in self.WHERE[1:]:
+                with self.subTest(words=words):
+                    process = self.start("run", *self.named(words, holder.port),
+                                         "--rdzv-conf=join_timeout=3", "--no-python", "true")
+                    process.wait_for_output("port %d" % holder.port)
+                    self.assertIn("process %d (" % os.getpid(), process.err)
+                    self.assert_ends(process, 69)
 
     def test_bl41_a_job_with_a_given_port_does_not_join_another(self):
         port = process_kit.free_port()

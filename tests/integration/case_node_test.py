@@ -66,6 +66,7 @@ class Node0(Nodes):
         victim.wait()
         rest = [node for node in nodes if node is not victim]
         self.check_world(rest)
+        self.assertRegex(self.status(), r"job +running +\d+ +\d+ +0 of 3 ")
         self.finish(rest)
         self.end_daemon(self.daemon)
 
@@ -102,6 +103,8 @@ class Node0(Nodes):
             node.wait_for_output("lost contact with the rendezvous at " + self.endpoint)
         daemon = self.start_daemon("--lease=%g" % LEASE, "--reconnect-timeout=3")
         self.check_world(rest)
+        # The loss of a node is free, though workers failed of it while nobody could be told.
+        self.assertRegex(self.status(), r"job +running +\d+ +\d+ +0 of 3 ")
         self.finish(rest)
         self.end_daemon(daemon)
 

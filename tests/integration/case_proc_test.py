@@ -152,7 +152,8 @@ class Pid1(process_kit.Case):
             for pid in process_kit.all_pids():
                 if process_kit.parent_of(pid) == outer.pid:
                     return pid
-            return None
+            # It may have ended before it was seen.
+            return None if outer.is_running() else -1
         return outer, wait_for(find, "pid 1")
 
     def zombies(self, pid):

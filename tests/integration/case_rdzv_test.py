@@ -127,16 +127,16 @@ class Interrupts(cluster_kit.Cluster):
     def test_bl03_a_frozen_rendezvous(self):
         daemon = self.start_daemon()
         daemon.signal(signal.SIGSTOP)
-        # As from another host: here it would find that it can't have the port.
-        node = self.node(1, "--rdzv-conf=is_host=0", "--no-python", "true")
-        self.check(node, signal.SIGINT, "doesn't answer")
+        # On its own host, whose port it can't have, and as from another one.
+        for words in ([], ["--rdzv-conf=is_host=0"]):
+            node = self.node(1, *words, "--no-python", "true")
+            self.check(node, signal.SIGINT, "doesn't answer")
         daemon.signal(signal.SIGCONT)
         self.end_daemon(daemon)
 
     def test_bl03_somebody_who_never_answers(self):
         with socket.create_server(("127.0.0.1", self.port)):
-            node = self.node(1, "--rdzv-conf=is_host=0", "--no-python", "true")
-            self.check(node, signal.SIGINT, "doesn't answer")
+            self.check(self.node(1, "--no-python", "true"), signal.SIGINT, "doesn't answer")
 
 
 class Resolver(process_kit.Case):

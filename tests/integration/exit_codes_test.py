@@ -169,8 +169,9 @@ class Ports(process_kit.Case):
             port = listener.getsockname()[1]
             one = self.run_to_end("run", "--master-port=%d" % port, "--no-python", "true")
             self.assert_ends(one, 69, "port %d" % port, "process %d (" % os.getpid())
+            # It says nothing, so it may still become a rendezvous.
             many = self.run_to_end("run", "--nnodes=1:2", "--rdzv-endpoint=127.0.0.1:%d" % port,
-                                   "--no-python", "true")
+                                   "--rdzv-conf=join_timeout=1", "--no-python", "true")
             self.assert_ends(many, 69, "port %d" % port, "no muster rendezvous")
 
     def test_jobs_with_defaults_do_not_collide(self):

@@ -1,7 +1,8 @@
-// A worker for hang_test.py. It uses the SDK, whose thread answers the agent's pings, and reports
-// steps over a connection of its own.
+// A worker for hang_test.py and rules_test.py. It uses the SDK, whose thread answers the agent's
+// pings, and reports steps over a connection of its own.
 //
 //   hang_worker loop N     rank N hangs after step 5; the others make step 6 and wait for it
+//   hang_worker fail N     rank N exits 7 after step 5; the others make it too and wait
 //   hang_worker go-on      steps for ever
 //   hang_worker idle       reports no step and waits
 //   hang_worker leave      makes a step, closes the channel, and ends when the file "go" is there
@@ -105,6 +106,7 @@ int Run(const std::string& mode, int who) {
     poll(nullptr, 0, kStepMs);
     teller->Completed(step);
   }
+  if (mode == "fail") return (*context)->rank() == who ? 7 : WaitForTheOthers(**context);
   if ((*context)->rank() == who) HangForEver();
   teller->Completed(kLastStep + 1);
   return WaitForTheOthers(**context);

@@ -80,7 +80,9 @@ class Namespace:
 
     def command(self, *argv):
         """These words as a command line that runs in here; its pid is the program's own."""
-        return ["nsenter", "-t", str(self.holder.pid), "-n", "-m", "-u", *map(str, argv)]
+        # Entering a mount namespace leads to its root otherwise.
+        return ["nsenter", "-t", str(self.holder.pid), "-n", "-m", "-u", "--wdns=" + self.case.work,
+                *map(str, argv)]
 
     def call(self, script, text=""):
         """Runs lines of shell, with `text` as standard input; fails with what they said."""
@@ -184,12 +186,15 @@ class Node(Namespace):
     # ---- connections ------------------------------------------------------------------------
 
     def connections_to(self, port):
-        """Local ports of this node's established IPv4 connections to this port."""
+        """Local ports of this node's established connections to this port."""
         found = []
-        for row in process_kit.read("/proc/%d/net/tcp" % self.holder.pid).decode().splitlines()[1:]:
-            local, remote, state = row.split()[1:4]
-            if state == "01" and int(remote.split(":")[1], 16) == port:
-                found.append(int(local.split(":")[1], 16))
+        # Programs may well use sockets of IPv6 for addresses of IPv4.
+        for table in ("tcp", "tcp6"):
+            text = process_kit.read("/proc/%d/net/%s" % (self.holder.pid, table)).decode()
+            for row in text.splitlines()[1:]:
+                local, remote, state = row.split()[1:4]
+                if state == "01" and int(remote.split(":")[1], 16) == port:
+                    found.append(int(local.split(":")[1], 16))
         return found
 
     def reset_connections(self, port):

@@ -94,6 +94,33 @@ void ChooseBehaviour(SimRandom& random, SimOptions* options) {
   if (random.Chance(20)) options->finish_spread = seconds(3);
 }
 
+// The rules of restarts, losses and places. They draw from a source of their own, so that seeds
+// that are older than they keep their plans.
+void ChooseRules(SimRandom random, FaultPlan* plan) {
+  SimOptions& options = plan->options;
+  JobTerms& terms = options.terms;
+  terms.program = "train.py";
+  options.set_aside_for = random.Between(seconds(2), seconds(8));
+  if (random.Chance(20)) terms.max_restarts_per_hour = random.Between(1, 3);
+  if (random.Chance(25)) {
+    terms.max_early_failures = random.Between(1, 3);
+    terms.min_uptime = random.Between(milliseconds(200), seconds(4));
+  }
+  if (random.Chance(50)) terms.max_stuck_restarts = random.Between(1, 3);
+  if (options.checkpoint_every > Duration(0) && random.Chance(15)) {
+    options.fails_at_step = random.Between(1, 60);
+  }
+  const bool has_node_ranks = !terms.is_static && random.Chance(20);
+  int node_rank = random.Between(0, 2);
+  for (NodePlan& node : plan->nodes) {
+    if (random.Chance(30)) node.topology = "rack" + std::to_string(random.Between(1, 12));
+    if (node.disagrees) node.has_other_program = random.Chance(50);
+    if (!has_node_ranks || node.disagrees) continue;
+    node.node_rank = node_rank;
+    node_rank += random.Between(1, 2);
+  }
+}
+
 class FaultChooser {
  public:
   FaultChooser(SimRandom& random, FaultPlan* plan) : random_(random), plan_(plan) {}
@@ -229,6 +256,7 @@ FaultPlan MakeFaultPlan(uint64_t seed) {
   chooser.ChooseNetworkFaults();
   chooser.ChooseRendezvousFaults();
   chooser.ChooseStops();
+  ChooseRules(SimRandom(seed + (uint64_t{1} << 40)), &plan);
   SetBounds(&plan);
   return plan;
 }

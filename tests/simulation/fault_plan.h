@@ -20,8 +20,11 @@ struct NodePlan {
   std::optional<int> node_rank{};
   // After the start of the run.
   Duration joins_at{0};
+  std::string topology{};
   // Comes with other terms than the job's, and must be refused.
   bool disagrees = false;
+  // ... with another program, if it does; else with another number of nodes.
+  bool has_other_program = false;
   // Its workers say Hello to their agent.
   bool uses_sdk = false;
 };
@@ -68,6 +71,8 @@ struct SimOptions {
   Duration lease = std::chrono::seconds(3);
   Duration startup_quiet = std::chrono::seconds(1);
   Duration reconnect_timeout{0};
+  // How long a node is set aside at most.
+  Duration set_aside_for = std::chrono::minutes(10);
   Duration shutdown_timeout{0};
   // One way, per message.
   Duration least_delay{0};
@@ -85,6 +90,8 @@ struct SimOptions {
   bool exits_zero_on_term = false;
   // Zero: the workers make no checkpoints.
   Duration checkpoint_every{0};
+  // A worker fails by itself whenever its world comes to this step or beyond; 0: nowhere.
+  int64_t fails_at_step = 0;
   // All ranks have a shard, else rank 0 alone.
   bool is_sharded = false;
   // Workers ask at each step whether to save, so that nodes can leave after an agreed checkpoint.

@@ -28,7 +28,11 @@ void Invariants::RendezvousStarted(int /*life*/, RoundId kept_round) {
   last_world_ = -1;
   known_ = Knowledge{.round = kept_round};
   commit_told_in_ = RoundId();
+  commit_is_ours_ = false;
   verdict_.reset();
+  first_world_ = parts_.worlds.size();
+  charged_worlds_.clear();
+  set_aside_.clear();
   leaving_.clear();
 }
 
@@ -69,10 +73,11 @@ void Invariants::Heard(Session& session, const Attach& attach) {
   known_.round = std::max(known_.round, told.round);
   known_.attempt = std::max(known_.attempt, told.attempt);
   known_.restarts_charged = std::max(known_.restarts_charged, told.restarts_charged);
-  bool is_newer =
-      told.commit && (!known_.commit || told.round > commit_told_in_ ||
-                      (told.round == commit_told_in_ && told.commit->step > known_.commit->step));
+  bool is_newer = told.commit && (!known_.commit || told.round > commit_told_in_ ||
+                                  (told.round == commit_told_in_ && !commit_is_ours_ &&
+                                   told.commit->step > known_.commit->step));
   if (is_newer) {
+    commit_is_ours_ = false;
     known_.commit = told.commit;
     commit_told_in_ = told.round;
   }
@@ -147,6 +152,8 @@ void Invariants::Said(SessionId id, const RendezvousMessage& message) {
     session.is_refused = true;
   } else if (const auto* start = std::get_if<StartRound>(&message)) {
     SaidStart(session, *start);
+  } else if (const auto* stop = std::get_if<StopRound>(&message)) {
+    SaidStop(*stop);
   } else if (const auto* noted_success = std::get_if<SuccessNoted>(&message)) {
     WorldMember* member = parts_.worlds.FindMember(noted_success->world, session.agent);
     if (member != nullptr) member->is_success_noted = true;
@@ -208,6 +215,7 @@ void Invariants::SaidNoted(const CommitNoted& noted) {
     Break("committed steps go backwards");
   }
   known_.commit = noted.commit;
+  commit_is_ours_ = commit_is_ours_ || IsOf(noted.commit, record.world);
   commit_told_in_ = std::max(commit_told_in_, record.world.round);
 }
 
@@ -234,8 +242,8 @@ void Invariants::SaidEnd(const JobEnded& ended) {
     Break("the job fails by a worker although none failed by itself");
   } else if (verdict.exit_code != root.exit.ShellCode()) {
     Break("the exit code isn't the root cause's own");
-  } else if (!root.IsHopeless() && verdict.restarts_charged != parts_.options.terms.max_restarts) {
-    Break("the job fails by a worker before the budget is spent");
+  } else if (!root.IsHopeless()) {
+    CheckWhyEnded(verdict);
   }
   bool is_clear = last != nullptr && !last->was_disturbed &&
                   parts_.options.most_delay < std::chrono::milliseconds(1);

@@ -30,6 +30,9 @@ class Invariants {
   void RendezvousCrashed() { sessions_.clear(); }
   // Before the step.
   void RendezvousHears(const rendezvous::JobEvent& event);
+  // Before the step too: who is set aside.
+  void NoteSetAside(const std::vector<rendezvous::NodeStatus>& nodes);
+  void ForgetSetAside() { set_aside_.clear(); }
   // After it.
   void RendezvousSays(const rendezvous::StepInput& input,
                       const std::vector<rendezvous::JobEffect>& effects);
@@ -74,9 +77,9 @@ class Invariants {
   void Heard(Session& session, const ShardReport& report);
   void Heard(Session&, const CommitDone&) {}
   void Heard(Session&, const WorkerFailed&) {}
-  void Heard(Session&, const NodeSucceeded&) {}
+  void Heard(Session& session, const NodeSucceeded& done) { HeardSuccess(session, done.world); }
   void Heard(Session&, const Heartbeat&) {}
-  void Heard(Session&, const WorkerSucceeded&) {}
+  void Heard(Session& session, const WorkerSucceeded& done) { HeardSuccess(session, done.world); }
   void Heard(Session& session, const LeaveRequest& request);
   void Heard(Session&, const CheckpointStep&) {}
   void Heard(Session&, const CheckpointStepKnown&) {}
@@ -101,6 +104,16 @@ class Invariants {
   void CheckResume(const std::optional<Commit>& resume);
   void RoundOver(const rendezvous::RoundOver& over);
 
+  // ---- rule_invariants.cc: the rules of restarts, losses and growth
+  void HeardSuccess(const Session& session, const World& world);
+  void SaidStop(const StopRound& stop);
+  void NoteCharge(int charged);
+  void CheckSetAside(const Starts& starts);
+  // Of a verdict that blames a worker.
+  void CheckWhyEnded(const Verdict& verdict);
+  void CheckStuck();
+  void CheckNeverLived();
+
   SimParts& parts_;
   std::string broken_;
 
@@ -111,7 +124,13 @@ class Invariants {
   Knowledge known_;
   // The latest round seen by whoever told of known_.commit, or the one that committed it.
   RoundId commit_told_in_;
+  // This rendezvous heard of it from the world that made it: what others tell of a round of that
+  // number is older, or of a world that a rendezvous without memory has replaced.
+  bool commit_is_ours_ = false;
   std::optional<Verdict> verdict_;
+  WorldIndex first_world_ = 0;
+  std::vector<WorldIndex> charged_worlds_;
+  std::set<Incarnation> set_aside_;
   // Who is to leave: gets a farewell of its own, and no place any more.
   std::set<Incarnation> leaving_;
   // Over all lives.

@@ -29,6 +29,10 @@ inline constexpr PlantedFaultName kPlantedFaults[] = {
     {PlantedFault::kLossCharged, "loss charged"},
     {PlantedFault::kSpareForgotten, "spare forgotten"},
     {PlantedFault::kSuccessTooEarly, "success too early"},
+    {PlantedFault::kHourForgotten, "hour forgotten"},
+    {PlantedFault::kProgressIsStuck, "progress is stuck"},
+    {PlantedFault::kSetAsideIgnored, "set aside ignored"},
+    {PlantedFault::kGrowsAfterSuccess, "grows after success"},
     {PlantedFault::kLeaverKept, "leaver kept"},
     {PlantedFault::kStepNotAwaited, "step not awaited"},
 };

@@ -28,7 +28,9 @@ void Invariants::RoundStarted(const rendezvous::RoundStarted& started,
   CheckOldWorkers(places);
   CheckWorldsBeside(started.world);
   CheckNobodyForgotten(places);
+  CheckSetAside(places);
   CheckCharge(places[0].second->restarts_charged);
+  NoteCharge(places[0].second->restarts_charged);
   CheckResume(places[0].second->resume);
 
   WorldRecord record{.world = started.world,
@@ -36,7 +38,8 @@ void Invariants::RoundStarted(const rendezvous::RoundStarted& started,
                      .world_size = started.world_size,
                      .attempt = places[0].second->attempt,
                      .restarts_charged = places[0].second->restarts_charged,
-                     .resume = places[0].second->resume};
+                     .resume = places[0].second->resume,
+                     .began = parts_.queue.now()};
   for (const auto& [session, start] : places) {
     AgentIndex agent = sessions_[session].agent;
     record.members.push_back({.agent = agent,
@@ -103,6 +106,10 @@ void Invariants::CheckPlaces(const rendezvous::RoundStarted& started, const Star
                     start->master_port == first.master_port;
     if (!is_alike) return Break("nodes of one round are told different things");
     if (terms.is_static && agent.node().node_rank != i) return Break("a node rank is not honoured");
+    const SimAgent& before = *parts_.agents[sessions_[places[std::max(i - 1, 0)].first].agent];
+    if (i > 0 && agent.node().node_rank <= before.node().node_rank && agent.node().node_rank) {
+      return Break("nodes are not in the order of their node ranks");
+    }
   }
   if (next_rank != started.world_size) return Break("ranks are not exactly 0..world-1");
   const SimAgent& master = *parts_.agents[sessions_[places[0].first].agent];

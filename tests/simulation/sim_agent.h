@@ -68,7 +68,7 @@ class SimAgent {
   void ReportShard(const ShardReport& report);
   void ReportPublished(const CommitDone& done);
 
-  // From its workers that save when they are asked (sim_agent_saving.cc).
+  // From its workers (sim_agent_saving.cc). In some plans they save when they are asked.
   void ReportStep(const World& world, LocalRank local_rank, int64_t step);
   void AnnounceCheckpoint(const World& world, int64_t step);
   void KnowCheckpoint(const World& world, LocalRank local_rank, int64_t step);

@@ -5,8 +5,10 @@
 namespace muster::simulation {
 
 void SimAgent::ReportStep(const World& world, LocalRank local_rank, int64_t step) {
-  Take(agent::WorkerReportedStep{
-      .world = world, .local_rank = local_rank, .step = step, .can_save = true});
+  Take(agent::WorkerReportedStep{.world = world,
+                                 .local_rank = local_rank,
+                                 .step = step,
+                                 .can_save = parts_.options.saves_when_asked});
 }
 
 void SimAgent::AnnounceCheckpoint(const World& world, int64_t step) {

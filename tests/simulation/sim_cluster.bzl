@@ -16,7 +16,9 @@ def sim_cluster(name, job_machine, **kwargs):
         srcs = [
             "invariants.cc",
             "round_invariants.cc",
+            "rule_invariants.cc",
             "sim_agent.cc",
+            "sim_agent_workers.cc",
             "sim_agent_saving.cc",
             "sim_rendezvous.cc",
             "sim_world.cc",

@@ -13,6 +13,7 @@ void SimRendezvous::Start() {
   options.lease = parts_.options.lease;
   options.reconnect_timeout = parts_.options.reconnect_timeout;
   options.startup_quiet = parts_.options.startup_quiet;
+  options.set_aside_for = parts_.options.set_aside_for;
   options.checkpoint_patience = parts_.options.shutdown_timeout;
   if (parts_.options.keeps_state) options.highest_round = kept_round_;
   machine_.emplace(parts_.options.terms.run_id, options, LocalNow());
@@ -73,6 +74,11 @@ void SimRendezvous::Drain() {
 
 void SimRendezvous::Step(const rendezvous::JobEvent& event) {
   parts_.invariants.RendezvousHears(event);
+  if (parts_.options.terms.max_node_failures > 0) {
+    parts_.invariants.NoteSetAside(machine_->Status(LocalNow()).nodes);
+    // Some may have been set aside for long enough, and be taken at once.
+    if (std::holds_alternative<rendezvous::TimePassed>(event)) parts_.invariants.ForgetSetAside();
+  }
   rendezvous::StepInput input{.now = LocalNow(),
                               .fresh_world_id = parts_.random.FreshId<WorldId>(),
                               .fresh_round_key = parts_.random.FreshId<RoundKey>()};

@@ -33,7 +33,8 @@ struct AgentWords {
     return "NodeSucceeded " + simulation::Describe(m.world);
   }
   std::string operator()(const StopDone& m) const {
-    return "StopDone " + simulation::Describe(m.world);
+    return "StopDone " + simulation::Describe(m.world) +
+           (m.last_step < 0 ? "" : " step " + Number(m.last_step));
   }
   std::string operator()(const ShardReport& m) const {
     return "ShardReport " + simulation::Describe(m.world) + " rank " + Number(m.rank.value) +

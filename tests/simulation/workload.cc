@@ -104,6 +104,8 @@ void Workload::MakeCheckpoint(WorldIndex index) {
 void Workload::Save(WorldIndex index, int64_t step) {
   WorldRecord& record = parts_.worlds[index];
   record.last_step = step;
+  CompleteStep(index);
+  if (record.is_broken) return;
   record.pending = Commit{.step = record.last_step,
                           .directory = "/c/step-" + std::to_string(record.last_step) + ".r" +
                                        std::to_string(record.world.round.value) + "-" +
@@ -116,6 +118,16 @@ void Workload::Save(WorldIndex index, int64_t step) {
     parts_.queue.After(parts_.random.Between(milliseconds(1), milliseconds(30)), Act::kShardWritten,
                        index, rank);
   }
+}
+
+void Workload::CompleteStep(WorldIndex index) {
+  WorldRecord& record = parts_.worlds[index];
+  TellOfStep(index);
+  const int64_t fails_at = parts_.options.fails_at_step;
+  if (fails_at == 0 || record.last_step < fails_at) return;
+  SimAgent& agent = *parts_.agents[record.members.back().agent];
+  if (agent.world() != index || agent.is_frozen()) return;
+  agent.EndWorker(0, WorkerExit{.code = 5}, /*is_genuine=*/true);
 }
 
 void Workload::ReportShard(WorldIndex index, int rank) {
@@ -161,7 +173,12 @@ void Workload::Publish(WorldIndex index) {
 
 void Workload::ReportSteps(WorldIndex index) {
   WorldRecord& record = parts_.worlds[index];
-  if (record.is_broken) return;
+  if (!record.is_broken) TellOfStep(index);
+}
+
+void Workload::TellOfStep(WorldIndex index) {
+  WorldRecord& record = parts_.worlds[index];
+  record.reported_step = record.last_step;
   for (const WorldMember& member : record.members) {
     SimAgent& agent = *parts_.agents[member.agent];
     if (agent.world() != index) continue;

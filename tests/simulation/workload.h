@@ -34,6 +34,7 @@ class Workload {
   void MakeCheckpoint(WorldIndex index);
   void Save(WorldIndex index, int64_t step);
   void ReportSteps(WorldIndex index);
+  void TellOfStep(WorldIndex index);
   void NameStep(WorldIndex index);
   void KnowStep(WorldIndex index, int rank);
   void SaveAgreed(WorldIndex index);
@@ -41,6 +42,8 @@ class Workload {
   void Publish(WorldIndex index);
   void Finish(WorldIndex index);
   void InfectPeers(WorldIndex index);
+  // All workers have come to the world's last step; maybe one fails there.
+  void CompleteStep(WorldIndex index);
   // The member that holds `rank`, if its worker runs.
   const WorldMember* RunningHolder(const WorldRecord& record, int rank) const;
 

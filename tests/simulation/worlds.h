@@ -68,6 +68,13 @@ struct WorldRecord {
   // A node of it was drained: no step may begin that is thrown away.
   bool was_drained = false;
   int64_t last_step = 0;
+  // The highest step that workers told their agents of; -1: none.
+  int64_t reported_step = -1;
+  // As the rendezvous said: its start and its first StopRound.
+  Instant began{};
+  Instant stop_began = Instant::Never();
+  // The rendezvous heard that a worker of it has exited 0.
+  bool is_success_known = false;
   // What was ever granted, and what counts.
   std::vector<Commit> granted{};
   std::optional<Commit> committed{};

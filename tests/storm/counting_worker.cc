@@ -1,11 +1,12 @@
-// The worker of a storm: counts with all-reduce, saves checkpoints, and ends at the goal with a count
-// that is the same however often it was interrupted.
+// The worker of a storm: counts with all-reduce, saves checkpoints, and ends at the goal with a
+// count that is the same however often it was interrupted.
 //
 //   counting_worker FOLDER
 //
-// Each step shares kItems numbers out among the ranks, whatever their number, and adds up their sum.
-// FOLDER/goal, once the storm's driver has written it, is the step to end at. What happens goes to
-// FOLDER/events, one line each: "begins", "saved", "done". Ends with 1 when the round is over.
+// Each step shares kItems numbers out among the ranks, whatever their number, and adds up their
+// sum. FOLDER/goal, once the storm's driver has written it, is the step to end at. What happens
+// goes to FOLDER/events, one line each: "begins", "saved", "done". Ends with 1 when the round is
+// over.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -108,11 +109,11 @@ class Counter {
 
   void Note(const char* what) const {
     std::array<char, 256> line{};
-    int size = std::snprintf(
-        line.data(), line.size(), "%s round %lu rank %d of %d step %ld count %ld digest %ld\n",
-        what, static_cast<unsigned long>(context_.world().round.value), group_.rank(),
-        group_.world_size(), static_cast<long>(tally_.steps), static_cast<long>(tally_.sums[0]),
-        static_cast<long>(tally_.sums[1]));
+    int size = std::snprintf(line.data(), line.size(),
+                             "%s round %lu rank %d of %d step %ld count %ld digest %ld\n", what,
+                             static_cast<unsigned long>(context_.world().round.value),
+                             group_.rank(), group_.world_size(), static_cast<long>(tally_.steps),
+                             static_cast<long>(tally_.sums[0]), static_cast<long>(tally_.sums[1]));
     // One write to the end of the file: whole lines, whoever else writes.
     int fd = open((folder_ + "/events").c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
     if (write(fd, line.data(), static_cast<size_t>(size)) != size) std::perror("events");
