@@ -242,6 +242,8 @@ void JobMachine::Rules::Lose(const std::vector<Member*>& members, const std::str
       names += (names.empty() ? "" : ", ") + name;
     }
     if (member->session) effects_.emplace_back(EndSession{*member->session});
+    // Lost on its way out: should it come back, it goes.
+    if (member->departure) Release(*member, std::nullopt);
     RemoveMember(*member);
   }
   if (!names.empty() && !round_->stop) {
