@@ -217,7 +217,7 @@ TEST(AgentLeave, WhoHasFinishedNeedntKnow) {
   ToRunning(m);
   m.At(200, CheckpointAt{.world = WorldOf(1), .step = 6});
   m.At(210, Knows(0, 6));
-  EXPECT_EQ(m.At(220, EndOf(1, 1, {})), "send CheckpointStepKnown 6");
+  EXPECT_EQ(m.At(220, EndOf(1, 1, {})), "send WorkerSucceeded r1; send CheckpointStepKnown 6");
 }
 
 TEST(AgentLeave, AStepThatIsKnownIsNotToldAgain) {

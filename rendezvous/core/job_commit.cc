@@ -19,6 +19,8 @@ void JobMachine::Rules::Handle(Member& member, const ShardReport& message) {
     case CommitTable::Answer::kRefuse:
       return refuse(outcome.reason);
     case CommitTable::Answer::kCommitted:
+      // Rank 0's agent hears of it with the stop.
+      if (round_->is_note_withheld) return;
       // The newest, not the reported one: agents remember what they hear last.
       SendTo(member, CommitNoted{message.world, last_commit_.value_or(message.commit)});
       return;
@@ -50,8 +52,8 @@ void JobMachine::Rules::Handle(Member& member, const CommitDone& message) {
        (round_->world.round == last_commit_round_ && message.commit.step <= last_commit_->step));
   const bool is_new = round_->commits.Publish(message.commit) && !is_older;
   if (!is_new) {
-    // Its answer comes with the stop.
-    if (round_->is_note_withheld && last_commit_ == message.commit) return;
+    // Its answer comes with the stop; one to an older commit would let it go on, too.
+    if (round_->is_note_withheld) return;
     if (last_commit_) SendTo(member, CommitNoted{round_->world, *last_commit_});
     return;
   }

@@ -89,8 +89,11 @@ void JobMachine::Rules::WeighDepartures() {
 
 Instant JobMachine::Rules::DepartureDue() const {
   if (state_ != JobState::kRunning || !departures_since_) return Instant::Never();
-  const Instant collected = *departures_since_ + kDepartureWindow;
-  return collected > input_.now ? std::min(collected, checkpoint_due_) : checkpoint_due_;
+  Instant next = Instant::Never();
+  for (Instant due : {*departures_since_ + kDepartureWindow, checkpoint_due_}) {
+    if (due > input_.now) next = std::min(next, due);
+  }
+  return next;
 }
 
 void JobMachine::Rules::StopForDepartures() {
@@ -128,10 +131,18 @@ void JobMachine::Rules::LetDepartingGo(const Round& round) {
 }
 
 void JobMachine::Rules::LetGo(Member& member, std::optional<int64_t> saved_step) {
+  // A spare's leaving brings no round below MIN.
+  if (!round_ && is_reforming_) {
+    left_because_ = "node " + member.attach.node_name + " left: " + member.departure->reason;
+  }
+  SendTo(member, JobEnded{Release(member, saved_step)});
+  if (member.session) effects_.emplace_back(EndSession{*member.session});
+  RemoveMember(member);
+}
+
+const Verdict& JobMachine::Rules::Release(const Member& member, std::optional<int64_t> saved_step) {
   const Member::Departure& departure = *member.departure;
   const std::string node = "node " + member.attach.node_name;
-  // A spare's leaving brings no round below MIN.
-  if (!round_ && is_reforming_) left_because_ = node + " left: " + departure.reason;
   Verdict verdict;
   verdict.exit_code = saved_step || departure.is_drained ? kExitRunAgain : kExitTerminated;
   verdict.reason = "job " + run_id_ + ": " + node + " was " + departure.reason + " and left " +
@@ -139,11 +150,8 @@ void JobMachine::Rules::LetGo(Member& member, std::optional<int64_t> saved_step)
                                : "without a checkpoint of its own") +
                    "; run it again to go on";
   verdict.restarts_charged = ledger_.charged();
-  SendTo(member, JobEnded{verdict});
-  if (member.session) effects_.emplace_back(EndSession{*member.session});
   if (released_.size() == kMostReleased) released_.erase(released_.begin());
-  released_[member.attach.incarnation] = std::move(verdict);
-  RemoveMember(member);
+  return released_[member.attach.incarnation] = std::move(verdict);
 }
 
 // ---- the agreement -------------------------------------------------------------------------

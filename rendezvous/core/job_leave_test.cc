@@ -105,6 +105,23 @@ TEST(JobLeave, APreemptedNodeGoesAfterACheckpointThatAllAgreeOn) {
 )");
 }
 
+TEST(JobLeave, ALateRepetitionDoesntLetRankZeroGoOn) {
+  JobStory story({.min = 2, .max = 3});
+  RunThree(story);
+  Preempt(story, "b");
+  Agree(story);
+  const ShardReport shard{story.world("a"), Rank(0), 1, {7, "/c"}};
+  story.Send("a", shard);
+  Commit(story, "a", 7);
+  story.Send("a", shard);
+  Commit(story, "a", 7);
+  Commit(story, "a", 6);
+  EXPECT_EQ(Count<CommitNoted>(story, "a"), 0);
+  story.Lapse(500);
+  EXPECT_EQ(Count<StopRound>(story, "a"), 1);
+  EXPECT_EQ(Count<CommitNoted>(story, "a"), 1);
+}
+
 TEST(JobLeave, WhoFollowsIsPartOfTheSameEvent) {
   JobStory story({.min = 1, .max = 3});
   RunThree(story);
@@ -229,6 +246,18 @@ TEST(JobLeave, ALossOfWhoWantedToGoLeavesNothingBehind) {
   EXPECT_EQ(story.world("a").round, RoundId(2));
   story.Lapse(60'000);
   EXPECT_EQ(story.machine().state(), JobState::kRunning);
+}
+
+TEST(JobLeave, WhoWasLostOnItsWayOutGetsNoPlaceAnyMore) {
+  JobStory story({.min = 1, .max = 3});
+  RunThree(story);
+  Drain(story, 'b');
+  story.Break("b");
+  story.Lapse(150);
+  for (const char* agent : {"a", "c"}) story.StopDone(agent);
+  story.Attach("b");
+  ASSERT_TRUE(Farewell(story, "b"));
+  EXPECT_EQ(Farewell(story, "b")->exit_code, 75);
 }
 
 TEST(JobLeave, WhoMissedItsFarewellHearsItWhenItComesBack) {

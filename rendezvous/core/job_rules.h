@@ -159,10 +159,10 @@ class JobMachine::Rules {
   Instant DepartureDue() const;
   void StopForDepartures();
   void LetGo(Member& member, std::optional<int64_t> saved_step);
+  const Verdict& Release(const Member& member, std::optional<int64_t> saved_step);
   void LetDepartingGo(const Round& round);
   void ResendAgreement(const Member& member, size_t index);
   void KnowStep(size_t index);
-
   const std::string run_id_;
   const JobOptions options_;
   const Instant quiet_until_;
@@ -226,7 +226,7 @@ class JobMachine::Rules {
   Instant checkpoint_due_ = Instant::Never();
   // After a plain Leave: others may follow, so nothing is formed before this.
   Instant form_not_before_;
-  // What nodes were told that were let go, should one have missed it; the newest kMostReleased.
+  // What nodes were told that were let go, should one have missed it.
   std::map<Incarnation, Verdict> released_;
   Instant notice_due_ = Instant::Never();
 

@@ -193,10 +193,19 @@ class FaultChooser {
 
   void ChooseStops() {
     if (random_.Chance(15)) Add(FaultKind::kAgentStopped);
-    for (int i = random_.Chance(40) ? random_.Between(1, 2) : 0; i > 0; --i) {
+    // A job that all have left is forgotten: whoever disagrees would open it anew.
+    const bool all_agree = std::none_of(plan_->nodes.begin(), plan_->nodes.end(),
+                                        [](const NodePlan& node) { return node.disagrees; });
+    for (int i = all_agree && random_.Chance(40) ? random_.Between(1, 2) : 0; i > 0; --i) {
+      Fault& drained = Add(FaultKind::kNodeDrained);
+      // Its workers run on for a while, so the one that comes for it is on another machine.
+      drained.is_replaced_elsewhere = true;
+      if (random_.Chance(70)) {
+        drained.replaced_after = random_.Between(milliseconds(60), milliseconds(2500));
+      }
       // Two that go together, at times.
-      const Duration at = AddLoss(FaultKind::kNodeDrained).at;
-      if (random_.Chance(30)) AddLoss(FaultKind::kAgentStopped).at = at + milliseconds(200);
+      const Duration at = drained.at;
+      if (random_.Chance(30)) Add(FaultKind::kAgentStopped).at = at + milliseconds(200);
     }
     if (random_.Chance(5)) Add(FaultKind::kAllStopped).at += kWindow / 2;
     if (random_.Chance(3)) Add(FaultKind::kHostStopped).at += kWindow / 2;
