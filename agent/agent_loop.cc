@@ -21,8 +21,8 @@ namespace {
 
 // Until what ended workers wrote must have been shown; a stuck console costs no more.
 constexpr Duration kOutputPatience = std::chrono::seconds(1);
-// Beyond that, at the end, for the pump's answer.
-constexpr Duration kOutputMargin = std::chrono::seconds(1);
+// Beyond that, at the end, for the pump's answer: it waits for a slow disk, not for a stuck one.
+constexpr Duration kOutputMargin = std::chrono::seconds(65);
 // How long workers wait for their folders. They can do without: only error files lie there.
 constexpr Duration kFolderPatience = std::chrono::seconds(1);
 

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <thread>
@@ -34,6 +35,10 @@ struct FileThread::Shared {
   Instant last_progress MUSTER_GUARDED_BY(mutex);
   bool must_end MUSTER_GUARDED_BY(mutex) = false;
   bool has_ended MUSTER_GUARDED_BY(mutex) = false;
+
+  Instant StuckAt() const MUSTER_REQUIRES(mutex) {
+    return tasks.empty() && !is_running ? Instant::Never() : last_progress + kFileStuckAfter;
+  }
 
   void Add(FileTask task) MUSTER_REQUIRES(mutex) {
     if (tasks.empty() && !is_running) last_progress = SystemClock().Now();
@@ -89,7 +94,7 @@ FileThread::~FileThread() {
   shared_->must_end = true;
   shared_->changed.notify_all();
   while (!shared_->has_ended) {
-    Duration left = end - SystemClock().Now();
+    Duration left = std::min(end, shared_->StuckAt()) - SystemClock().Now();
     if (left <= Duration::zero()) return;
     shared_->changed.wait_for(shared_->mutex, left);
   }
@@ -116,8 +121,12 @@ bool FileThread::HoldsUp(Instant now) const {
 
 Instant FileThread::HoldsUpUntil() const {
   base::MutexLock lock(shared_->mutex);
-  if (shared_->bytes < kFileHighWaterBytes) return Instant::Never();
-  return shared_->last_progress + kFileStuckAfter;
+  return shared_->bytes < kFileHighWaterBytes ? Instant::Never() : shared_->StuckAt();
+}
+
+Instant FileThread::StuckAt() const {
+  base::MutexLock lock(shared_->mutex);
+  return shared_->StuckAt();
 }
 
 }  // namespace muster::agent

@@ -24,16 +24,16 @@ inline constexpr size_t kFileBacklogTasks = 1 << 16;
 inline constexpr size_t kFileHighWaterBytes = kFileBacklogBytes / 2;
 // A disk that has finished nothing for this long holds nobody up any more.
 inline constexpr Duration kFileStuckAfter = std::chrono::seconds(5);
-// How long the destructor waits for what is queued.
-inline constexpr Duration kFileEndPatience = std::chrono::seconds(2);
+// How long the destructor waits for a disk that is merely slow.
+inline constexpr Duration kFileEndPatience = std::chrono::seconds(60);
 
 class FileThread {
  public:
   // `on_room` is called on the thread whenever it has made room below the high water mark; it must
   // only enqueue, and holds what it uses. May be empty.
   explicit FileThread(std::function<void()> on_room = nullptr);
-  // What is queued still goes out, for at most kFileEndPatience; a thread that is stuck is left
-  // alone.
+  // What is queued still goes out, as long as the disk isn't stuck, and for at most
+  // kFileEndPatience; then the thread is left alone.
   ~FileThread();
   FileThread(const FileThread&) = delete;
   FileThread& operator=(const FileThread&) = delete;
@@ -47,6 +47,8 @@ class FileThread {
   bool HoldsUp(Instant now) const;
   // Until when, if nothing more is finished. Never() if it doesn't.
   Instant HoldsUpUntil() const;
+  // When the disk counts as stuck, if nothing more is finished. Never() if nothing is queued.
+  Instant StuckAt() const;
 
  private:
   struct Shared;

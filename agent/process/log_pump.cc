@@ -31,8 +31,8 @@ constexpr size_t kTailBytes = 4096;
 // What a worker wrote is longer there, by the prefixes of its lines.
 constexpr char kConsolePlace[] = "the console, prefixes included";
 constexpr Duration kFlushPatience = std::chrono::seconds(1);
-// Beyond a round's patience, for its files to be closed.
-constexpr Duration kCloseMargin = std::chrono::milliseconds(500);
+// How long a round's files may take to be closed on a disk that is merely slow.
+constexpr Duration kClosePatience = std::chrono::seconds(60);
 // Calls that wait for the thread: a few for each worker and round, and the agent's own lines.
 constexpr size_t kMostTasks = 1 << 16;
 
@@ -273,7 +273,10 @@ class LogPump::Loop {
 
   Instant NextWakeup(Instant now) const {
     Instant wakeup = quit_at_;
-    for (const Finishing& finishing : finishing_) wakeup = std::min(wakeup, finishing.deadline);
+    for (const Finishing& finishing : finishing_) {
+      wakeup = std::min(wakeup, finishing.deadline);
+      if (finishing.is_closing && files_) wakeup = std::min(wakeup, files_->StuckAt());
+    }
     if (files_ && files_->HoldsUp(now)) wakeup = std::min(wakeup, files_->HoldsUpUntil());
     for (const Stream& stream : streams_) wakeup = std::min(wakeup, stream.lines.NextWakeup());
     for (const ConsoleSink* sink : {&stderr_sink_, &own_stdout_sink_}) {
@@ -353,10 +356,11 @@ class LogPump::Loop {
       if (!it->is_closing && ((is_drained && is_shown) || now >= it->deadline)) {
         CloseRound(it->round);
         it->is_closing = true;
-        it->deadline = now + kCloseMargin;
+        it->deadline = now + kClosePatience;
         continue;  // without files it is done
       }
-      if (!it->is_closing || (!is_closed && now < it->deadline)) {
+      bool is_given_up = now >= it->deadline || (files_ && now >= files_->StuckAt());
+      if (!it->is_closing || (!is_closed && !is_given_up)) {
         ++it;
         continue;
       }

@@ -73,9 +73,9 @@ class LogPump {
   void StderrTail(LocalRank local_rank, std::function<void(std::string)> done);
 
   // Answers once all that the round's workers wrote is taken, shown and written. `patience` bounds
-  // that, give or take half a second: a left-over process may hold a pipe open, the console or the
-  // disk may be stuck. The round's pipes and files are closed then. Tells what was lost in this
-  // round, each place once.
+  // the first two: a left-over process may hold a pipe open, the console may be stuck. A disk that
+  // is slow is waited for, one that is stuck (kFileStuckAfter) isn't. The round's pipes and files
+  // are closed then. Tells what was lost in this round, each place once.
   void Finish(RoundId round, Duration patience, std::function<void(std::vector<LostOutput>)> done);
 
  private:

@@ -75,6 +75,8 @@ TEST(JobMachine, AfterAStallThoseWhoGaveUpOnItHaveTimeToComeBack) {
   StepInput input;
   input.now = story.now() + std::chrono::seconds(30);
   story.machine().Step(input, SessionEnded{story.session("b")});
+  // What is due is served after what had arrived.
+  story.machine().Step(input, TimePassed{});
   // 250 ms between two tries and the usual grace.
   input.now = input.now + std::chrono::milliseconds(340);
   story.machine().Step(input, TimePassed{});

@@ -154,6 +154,8 @@ void JobMachine::Rules::FormRound() {
   left_because_.reset();
   form_not_before_ = Instant();
   ask_again_ = Instant::Never();
+  // Spares are told below; nobody waits for this round any more.
+  notice_due_ = Instant::Never();
   const auto nodes = static_cast<int>(round_->slots.size());
   effects_.emplace_back(RoundStarted{round_->world, nodes, round_->world_size});
   Note(RoundName() + " begins: " + std::to_string(nodes) + " nodes, " +

@@ -386,7 +386,7 @@ TEST(JobStories, BelowMinTheJobWaitsAndThenFailsWithAReason) {
                back within 100 ms
    300 b> StopDone round 1
    300   round 1 is over
-  1000   b< Notice: waiting for 1 more node (1 of 2 nodes is here)
+  1300   b< Notice: waiting for 1 more node (1 of 2 nodes is here)
  10300   b< JobEnded code 69: job j failed: 1 of 2 nodes is here (fewer nodes than needed for 10 s
                (join_timeout)); node a is missing; start at least 2, or lower MIN of --nnodes
 )");

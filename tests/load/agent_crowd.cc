@@ -39,7 +39,7 @@ class Member : public rendezvous::SessionObserver {
   void Start(const CrowdOptions& options);
   void OnTimer() { Take(0, agent::TimePassed{}); }
 
-  void OnConnected(uint64_t connection) override { Take(connection, agent::RendezvousConnected{}); }
+  void OnConnected(uint64_t connection) override;
   void OnMessage(uint64_t connection, RendezvousMessage message) override {
     Take(connection, agent::RendezvousSaid{std::move(message)});
   }
@@ -147,10 +147,18 @@ void Member::Start(const CrowdOptions& crowd) {
   Drain();
 }
 
+void Member::OnConnected(uint64_t connection) {
+  bool is_own = false;
+  {
+    base::MutexLock lock(mutex_);
+    is_own = client_->IsToOwnAddress();
+  }
+  Take(connection, agent::RendezvousConnected{.to_own_address = is_own});
+}
+
 void Member::OnDisconnected(uint64_t connection, absl::Status why) {
   crowd_->tally().Disturbed(std::string(why.message()));
-  Take(connection, agent::RendezvousDisconnected{.why = std::string(why.message()),
-                                                 .is_refused = rendezvous::IsRefused(why)});
+  Take(connection, agent::RendezvousDisconnected{.why = std::string(why.message())});
 }
 
 void Member::Take(uint64_t connection, AgentEvent event) {
@@ -192,6 +200,9 @@ void Member::Perform(AgentEffect& effect) {
   } else if (std::holds_alternative<agent::Disconnect>(effect)) {
     client_->Disconnect();
     connection_ = 0;
+  } else if (std::holds_alternative<agent::ProbeEndpoint>(effect)) {
+    // It has lost contact, which spoils the measurement anyhow; a real probe takes a thread.
+    owed_.push_back(agent::EndpointProbed{});
   } else if (auto* send = std::get_if<agent::SendToRendezvous>(&effect)) {
     if (auto* attach = std::get_if<Attach>(&send->message)) {
       attach->candidate_port = kCandidatePort;
