@@ -37,6 +37,8 @@ constexpr FlagSpec kFlags[] = {
 };
 
 constexpr uint16_t kDefaultPort = 29400;
+// Shorter ones end by themselves on a busy machine.
+constexpr Duration kLeastLease = std::chrono::milliseconds(100);
 
 struct Settings {
   Endpoint listen;
@@ -73,6 +75,10 @@ absl::StatusOr<Settings> Read(const CommandLine& line) {
     if (it == line.values.end()) continue;
     absl::StatusOr<Duration> seconds = Seconds(Cat("--", name), it->second);
     if (!seconds.ok()) return seconds.status();
+    if (target == &settings.server.job.lease && *seconds < kLeastLease) {
+      return absl::InvalidArgumentError(
+          Cat("--lease: \"", it->second, "\" is too short; give at least 0.1 seconds"));
+    }
     *target = *seconds;
   }
   if (!line.rest.empty()) {

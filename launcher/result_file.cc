@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
@@ -87,10 +88,30 @@ int WriteTo(const std::string& path, std::string_view text, int flags) {
   return error;
 }
 
+// The descriptor of ours that is this very file and can be written, as /dev/stdout is; -1: none.
+// Putting another file in its place would take away what has been written to it.
+int OwnDescriptorOf(const std::string& path) {
+  struct stat target {};
+  if (stat(path.c_str(), &target) != 0) return -1;
+  std::error_code none;
+  for (const fs::directory_entry& entry : fs::directory_iterator("/proc/self/fd", none)) {
+    int fd = std::atoi(entry.path().filename().c_str());
+    struct stat own {};
+    if (fstat(fd, &own) != 0 || own.st_dev != target.st_dev || own.st_ino != target.st_ino)
+      continue;
+    if ((fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDONLY) return fd;
+  }
+  return -1;
+}
+
 // Readers see the old file or the new one, never half of it.
 int Replace(const std::string& path, std::string_view text) {
   std::error_code none;
   fs::file_status status = fs::status(path, none);
+  if (fs::is_regular_file(status)) {
+    int own = OwnDescriptorOf(path);
+    if (own >= 0) return WriteAll(own, text) ? 0 : errno;
+  }
   // A device or a pipe is no file that could be replaced.
   if (fs::exists(status) && !fs::is_regular_file(status)) return WriteTo(path, text, 0);
   // Where a link leads to, the link stays.

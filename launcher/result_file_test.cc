@@ -1,5 +1,6 @@
 #include "launcher/result_file.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -132,6 +133,18 @@ TEST_F(ResultFileTest, ALinkStaysALink) {
 TEST_F(ResultFileTest, ADeviceIsWrittenNotReplaced) {
   ResultFile("/dev/null").Write(Failed());
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
+}
+
+// As /dev/stdout does where stdout is a file: what is there already must stay.
+TEST_F(ResultFileTest, AFileThatIsOpenAsADescriptorOfOursIsWrittenToNotReplaced) {
+  std::string path = folder_ + "/out.log";
+  int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_GE(fd, 0);
+  ASSERT_EQ(write(fd, "line\n", 5), 5);
+  ResultFile("/dev/fd/" + std::to_string(fd)).Write(Failed());
+  close(fd);
+  EXPECT_EQ(Read(path), "line\n" + ResultJson(Failed()));
+  EXPECT_EQ(FileCount(), 1u);
 }
 
 TEST_F(ResultFileTest, WhatCanNotBeWrittenIsSaidOnce) {

@@ -57,6 +57,8 @@ void AgentRules::On(const GuardianLost& event) {
 void AgentRules::EndWith(Ending ending, const StopPlan& plan) {
   if (!ending_) {
     ending_ = std::move(ending);
+    // What this node decides by itself knows no more of the job than it has heard.
+    if (!ending_->is_job_over) ending_->verdict.restarts_charged = restarts_charged_;
   } else if (ending.is_job_over) {
     ending_->is_job_over = true;
   }

@@ -47,6 +47,20 @@ TEST(AgentStops, SaysHowTheOthersWereStoppedWhenTheJobEnds) {
   EXPECT_EQ(m.shown(), "1 more worker of this node was stopped by muster: 1 ended by SIGTERM");
 }
 
+TEST(AgentStops, ItsOwnVerdictHoldsTheRestartsThatItHasHeardOf) {
+  TracedMachine m;
+  m.At(0, RendezvousConnected{});
+  m.At(0,
+       Attached{.lease = std::chrono::seconds(3), .reconnect_timeout = std::chrono::seconds(60)});
+  StartRound start = StartOf(2);
+  start.restarts_charged = 1;
+  m.At(100, start);
+  m.At(200, StopRequested{.signal = SIGINT});
+  m.At(210, GroupGone{.round = RoundId(2)});
+  EXPECT_EQ(m.verdict().exit_code, 130);
+  EXPECT_EQ(m.verdict().restarts_charged, 1);
+}
+
 TEST(AgentStops, SaysAtOnceThatAWorkerHadToBeKilled) {
   AgentOptions options = TracedMachine::DefaultOptions();
   options.shutdown_timeout = std::chrono::milliseconds(500);

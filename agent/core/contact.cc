@@ -19,6 +19,11 @@ constexpr Duration kDefaultLease = std::chrono::seconds(3);
 constexpr Duration kRefusalHolds = std::chrono::milliseconds(700);
 // From the beginning of one probe to the next: 250 ms (DESIGN) less what a busy machine adds.
 constexpr Duration kProbePause = std::chrono::milliseconds(200);
+// A process that is killed closes its connections one after the other, and the listening socket
+// perhaps last: so long after the loss a probe may be accepted by one that is dying. Less than the
+// 100 ms in which no living rendezvous gives a place away (JobOptions::reattach_grace).
+constexpr Duration kMayBeDying = std::chrono::milliseconds(80);
+constexpr Duration kDyingProbePause = std::chrono::milliseconds(20);
 
 }  // namespace
 
@@ -91,6 +96,7 @@ void Contact::Miss(Instant now) {
   missing_since_ = now;
   unreplaced_until_ = now;
   was_refused_ = false;
+  was_accepted_ = false;
   proves_nothing_ = !to_own_address_;
 }
 
@@ -117,12 +123,15 @@ Instant Contact::NextProbe() const {
   bool is_of_use = allowance_ == Allowance::kRefusals && IsMissing() && !proves_nothing_ &&
                    !is_probing_ && state_ != State::kAttaching;
   if (!is_of_use) return Instant::Never();
-  return std::max(missing_since_, probe_began_ + kProbePause);
+  return std::max(missing_since_, probe_began_ + (was_refused_ ? kProbePause : kDyingProbePause));
 }
 
 bool Contact::TakeProbe(Instant now) {
   if (now < NextProbe()) return false;
-  if (now - unreplaced_until_ > kRefusalHolds) {
+  // After one that was accepted the first refusal has to come soon; the next one holds for longer.
+  bool is_too_late = was_accepted_ && !was_refused_ ? now - missing_since_ > kMayBeDying
+                                                    : now - unreplaced_until_ > kRefusalHolds;
+  if (is_too_late) {
     proves_nothing_ = true;
     return false;
   }
@@ -137,7 +146,7 @@ bool Contact::Probed(bool is_refused) {
                 probe_began_ >= missing_since_ && !proves_nothing_;
   if (!counts) return false;
   if (!is_refused) {
-    proves_nothing_ = !was_refused_;
+    was_accepted_ = true;
     return false;
   }
   unreplaced_until_ = probe_began_;
@@ -194,7 +203,11 @@ Duration Contact::patience() const {
 
 Instant Contact::gives_up_at() const {
   bool is_waiting_for_nobody = state_ == State::kAttached || state_ == State::kClosed;
-  return is_waiting_for_nobody ? Instant::Never() : missing_since_ + patience();
+  if (is_waiting_for_nobody) return Instant::Never();
+  Instant patient_until = missing_since_ + patience();
+  // Whoever has been reached may still answer, also with how the job ended.
+  bool is_reached = state_ == State::kAttaching;
+  return is_reached ? std::max(patient_until, attach_sent_ + kAttachPatience) : patient_until;
 }
 
 Duration Contact::renewal_interval() const {

@@ -14,15 +14,16 @@
 //
 // What kRefusals rests on: a plain connect() that is refused proves that nobody listened at that
 // address when the try began, and a rendezvous that started later forms no round in its first
-// second (JobOptions::startup_quiet). So the first probe after the loss must be refused (one that
-// is accepted, or that nobody answers, may mean that the rendezvous lives and goes on without us),
-// and refused probes must follow each other so closely that none can have formed a round in
-// between; then the deadline moves along with them, for reconnect_timeout at most. An answer of
-// another kind between two refused probes proves nothing, but costs nothing either if the next one
-// is in time. All this needs an endpoint that is one address, and the rendezvous' own: behind a
-// virtual address a refusal says nothing of the process. (Once another endpoint may take a lost
-// rendezvous over, it can do so without our probes seeing it: then the probes have to go to every
-// candidate, and this is the place that judges their answers.)
+// second (JobOptions::startup_quiet). So a probe must be refused before a living rendezvous would
+// have given this node's place away, 80 ms after the loss (until then one that is accepted may have
+// met a process that is dying; later, that the rendezvous lives and goes on without us), and
+// refused probes must follow each other so closely that none can have formed a round in between;
+// then the deadline moves along with them, for reconnect_timeout at most. An answer of another kind
+// between two refused probes proves nothing, but costs nothing either if the next one is in time.
+// All this needs an endpoint that is one address, and the rendezvous' own: behind a virtual address
+// a refusal says nothing of the process. (Once another endpoint may take a lost rendezvous over, it
+// can do so without our probes seeing it: then the probes have to go to every candidate, and this
+// is the place that judges their answers.)
 #ifndef MUSTER_AGENT_CORE_CONTACT_H_
 #define MUSTER_AGENT_CORE_CONTACT_H_
 
@@ -148,7 +149,9 @@ class Contact {
   // probe began that was refused soon enough after.
   Instant unreplaced_until_;
   bool was_refused_ = false;
-  // The first probe after the loss wasn't refused, or one came too late.
+  // A probe got another answer.
+  bool was_accepted_ = false;
+  // No probe was refused soon enough after the loss, or after the one before.
   bool proves_nothing_ = false;
   bool is_probing_ = false;
   Instant probe_began_;

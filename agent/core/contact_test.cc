@@ -109,14 +109,46 @@ TEST(Contact, RefusalsMoveTheDeadlineForTheReconnectTimeoutAtMost) {
   EXPECT_EQ(contact.deadline(), At(1000 + 60'000));
 }
 
-TEST(Contact, AFirstProbeThatIsNotRefusedLeavesTheRestToTheLease) {
+TEST(Contact, WhoIsAcceptedBeyondTheFirstMomentsLeavesTheRestToTheLease) {
   Contact contact = AttachedContact();
   contact.Lost(At(1000));
-  // It was accepted, or nobody answered: the rendezvous may live, and lose us in a moment.
+  // They were accepted, or nobody answered: the rendezvous may live, and lose us in a moment.
+  for (int64_t ms = 1000; ms <= 1080; ms += 20) {
+    ASSERT_TRUE(contact.TakeProbe(At(ms))) << ms;
+    EXPECT_FALSE(contact.Probed(/*is_refused=*/false));
+  }
+  EXPECT_EQ(RefuseProbes(contact, 1081, 3000), -1);
+  EXPECT_EQ(contact.deadline(), At(10 + 2500));
+}
+
+TEST(Contact, AProcessThatIsDyingMayAcceptBeforeItRefuses) {
+  Contact contact = AttachedContact();
+  contact.Lost(At(1000));
+  for (int64_t ms : {1000, 1020, 1040}) {
+    ASSERT_TRUE(contact.TakeProbe(At(ms))) << ms;
+    EXPECT_FALSE(contact.Probed(/*is_refused=*/false));
+  }
+  int64_t last_probe = RefuseProbes(contact, 1041, 10'000);
+  EXPECT_GT(last_probe, 10'000 - 250);
+  EXPECT_EQ(contact.deadline(), At(last_probe + 700));
+}
+
+TEST(Contact, AFirstRefusalThatComesLateAfterAnotherAnswerProvesNothing) {
+  Contact contact = AttachedContact();
+  contact.Lost(At(1000));
   ASSERT_TRUE(contact.TakeProbe(At(1000)));
   EXPECT_FALSE(contact.Probed(/*is_refused=*/false));
-  EXPECT_EQ(RefuseProbes(contact, 1001, 3000), -1);
+  EXPECT_EQ(RefuseProbes(contact, 1090, 3000), -1);
   EXPECT_EQ(contact.deadline(), At(10 + 2500));
+}
+
+TEST(Contact, WhoeverWasReachedMayStillAnswerWhenPatienceIsOver) {
+  Contact contact(
+      {.join_timeout = std::chrono::seconds(600), .reconnect_timeout = std::chrono::seconds(60)},
+      At(0));
+  contact.Opened(At(599'990), /*to_own_address=*/true);
+  EXPECT_EQ(contact.gives_up_at(), At(599'990 + 10'000));
+  EXPECT_TRUE(contact.IsUnanswered(At(599'990 + 10'000)));
 }
 
 TEST(Contact, AnotherAnswerBetweenRefusalsCostsNothingIfTheNextIsInTime) {

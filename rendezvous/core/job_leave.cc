@@ -78,9 +78,11 @@ void JobMachine::Rules::WeighDepartures() {
   }
   const bool is_saved = round_->agreement.state() == Agreement::State::kSaved;
   if (!is_saved && CanSave() && input_.now < checkpoint_due_) {
+    // Also for a step that was named before: for those who have finished since, or to a rendezvous
+    // before this one.
+    if (checkpoint_due_.IsNever()) checkpoint_due_ = input_.now + options_.checkpoint_patience;
     if (round_->agreement.state() != Agreement::State::kNone) return;
     round_->agreement.Want();
-    checkpoint_due_ = input_.now + options_.checkpoint_patience;
     SendTo(*round_->slots.front().member, CheckpointWanted{round_->world});
     return;
   }

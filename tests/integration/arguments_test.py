@@ -59,6 +59,13 @@ class Folders(process_kit.Case):
         self.assertEqual(len(runs), 1)
 
 
+class Daemon(process_kit.Case):
+    def test_a_lease_that_nobody_could_hold_is_refused(self):
+        for lease in ("0", "0.05"):
+            process = self.run_to_end("rendezvous", "--listen=127.0.0.1:0", "--lease=" + lease)
+            self.assert_ends(process, 64, '--lease: "%s" is too short; give at least 0.1' % lease)
+
+
 class Environment(process_kit.Case):
     def variables(self, text):
         return dict(entry.split("=", 1) for entry in text.rstrip("\n").split("\0") if entry)
