@@ -47,7 +47,7 @@ class CoreFileTest : public testing::Test {
   CoreFileTest() {
     char name[] = "/tmp/core_file_XXXXXX";
     folder_ = mkdtemp(name);
-    question_ = {.pid = 4711, .signal = 11, .folder = folder_ + "/work", .proc = folder_ + "/proc"};
+    question_ = {.pid = 4711, .signal = 11, .folder = folder_ + "/cwd", .proc = folder_ + "/proc"};
     SetPattern("core.%p");
     Write("proc/sys/kernel/core_uses_pid", "0\n");
   }
@@ -65,9 +65,9 @@ class CoreFileTest : public testing::Test {
 };
 
 TEST_F(CoreFileTest, IsFoundByThePattern) {
-  Write("work/core.4711", CoreOf(4711));
+  Write("cwd/core.4711", CoreOf(4711));
   DumpAnswer answer = FindCoreFile(question_);
-  EXPECT_EQ(answer.path, folder_ + "/work/core.4711");
+  EXPECT_EQ(answer.path, folder_ + "/cwd/core.4711");
   EXPECT_EQ(answer.remark, "");
 }
 
@@ -79,17 +79,17 @@ TEST_F(CoreFileTest, ThePidWithinDecides) {
   EXPECT_EQ(FindCoreFile(question_).path, folder_ + "/cores/2.core");
   // A reused name, with another process's dump.
   SetPattern("core.%p");
-  Write("work/core.4711", CoreOf(4712));
+  Write("cwd/core.4711", CoreOf(4712));
   EXPECT_EQ(FindCoreFile(question_).path, "");
 }
 
 TEST_F(CoreFileTest, AnOldFileIsAnotherProcesss) {
-  Write("work/core.4711", CoreOf(4711));
+  Write("cwd/core.4711", CoreOf(4711));
   question_.not_before_s = time(nullptr) + 1000;
   DumpAnswer answer = FindCoreFile(question_);
   EXPECT_EQ(answer.path, "");
   EXPECT_EQ(answer.remark, "its core dump isn't at " + folder_ +
-                               "/work/core.4711: the program may have changed its working "
+                               "/cwd/core.4711: the program may have changed its working "
                                "directory");
 }
 

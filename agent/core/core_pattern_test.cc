@@ -11,7 +11,7 @@ const DumpFacts kFacts{.pid = 4711,
                        .gid = 100,
                        .signal = 11,
                        .host_name = "node/7",
-                       .folder = "/work[1]"};
+                       .folder = "/cwd[1]"};
 
 std::string Glob(std::string_view pattern, bool uses_pid = false) {
   return FindDumpPlace(pattern, uses_pid, kFacts).glob;
@@ -27,13 +27,13 @@ TEST(FindDumpPlace, ExpandsWhatIsKnownAndLeavesTheRestOpen) {
 }
 
 TEST(FindDumpPlace, ARelativeNameIsInTheWorkersFolder) {
-  EXPECT_EQ(Glob("core"), R"(/work\[1\]/core)");
+  EXPECT_EQ(Glob("core"), R"(/cwd\[1\]/core)");
 }
 
 TEST(FindDumpPlace, ThePidIsAppendedWhereItIsAskedFor) {
   EXPECT_EQ(Glob("/c/core", true), "/c/core.4711");
   EXPECT_EQ(Glob("/c/core.%p", true), "/c/core.4711");
-  EXPECT_EQ(Glob("", true), R"(/work\[1\]/.4711)");
+  EXPECT_EQ(Glob("", true), R"(/cwd\[1\]/.4711)");
   EXPECT_EQ(Glob("", false), "");
   EXPECT_TRUE(FindDumpPlace("core", true, kFacts).names_pid);
   EXPECT_TRUE(FindDumpPlace("core.%p", false, kFacts).names_pid);
