@@ -71,6 +71,7 @@ Attach SomeAttach() {
   attach.highest_round = RoundId(9);
   attach.restarts_charged = 2;
   attach.last_commit = kCommit;
+  attach.is_drained = true;
   attach.facts = {"12.4", "550.54", "2.21.5", 8, 1'700'000'000'123, "rack7"};
   return attach;
 }
@@ -126,6 +127,7 @@ std::vector<RendezvousMessage> RendezvousMessages() {
       CheckpointWanted{kWorld},
       CheckpointAt{kWorld, 40},
       CheckpointAgreed{kWorld, 0},
+      Drained{},
   };
   for (auto cause : {StopCause::kWorkerFailed, StopCause::kPeerLost, StopCause::kMembership,
                      StopCause::kJobEnding, StopCause::kSuperseded})
@@ -139,7 +141,7 @@ std::vector<RendezvousMessage> RendezvousMessages() {
 // the function above too, or the wire forgets it without a word.
 TEST(SessionConvert, EveryFieldIsSetInTheMessagesAbove) {
   const Attach attach = SomeAttach();
-  [[maybe_unused]] const auto& [a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12] = attach;
+  [[maybe_unused]] const auto& [a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13] = attach;
   const RunningWorld running = SomeRunning();
   [[maybe_unused]] const auto& [r1, r2, r3, r4, r5, r6, r7, r8, r9] = running;
   const StartRound start = SomeStart();
