@@ -88,6 +88,23 @@ struct Commit {
   friend bool operator==(const Commit&, const Commit&) = default;
 };
 
+// What a worker does between its steps, as far as its SDK can tell.
+struct Activity {
+  enum class Kind : uint8_t {
+    // It runs no collectives through the SDK, so how should that know.
+    kUnknown = 0,
+    // Nothing that it began with other ranks, or asked of its agent, is still to end.
+    kOwnCode = 1,
+    // Something is.
+    kWaits = 2,
+  };
+  Kind kind = Kind::kUnknown;
+  // For how long nothing of that kind has begun or ended.
+  Duration lasted{0};
+
+  friend bool operator==(const Activity&, const Activity&) = default;
+};
+
 // How a worker ended.
 struct WorkerExit {
   // Exit status 0..255; meaningless when `signal` is not 0.
