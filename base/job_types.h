@@ -141,6 +141,9 @@ struct WorkerFailure {
   std::string log_path;
   // The agent ended it because it made no step within --hang-timeout.
   bool hung = false;
+  // It hung in waiting for other ranks, as all others did that were asked: it was ended so that the
+  // job can go on, and need not be the cause.
+  bool only_waited = false;
   // The kernel killed it for want of memory; `evidence` says how that is known.
   bool out_of_memory = false;
   // One sentence on the cause beyond `exit` (memory limit and peak, what hung and for how long), or
