@@ -34,6 +34,7 @@ WorkerFailure SomeFailure() {
   failure.stderr_tail = "last line";
   failure.log_path = "/logs/attempt_0/3/stderr.log";
   failure.hung = true;
+  failure.only_waited = true;
   failure.out_of_memory = true;
   failure.evidence = "the memory limit is 200 MiB";
   failure.core_file = "/cores/core.4711";
@@ -148,7 +149,7 @@ TEST(SessionConvert, EveryFieldIsSetInTheMessagesAbove) {
   [[maybe_unused]] const auto& [s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s11] = start;
   const WorkerFailure failure = SomeFailure();
   [[maybe_unused]] const auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15,
-                                f16, f17, f18] = failure;
+                                f16, f17, f18, f19] = failure;
   const Verdict verdict;
   [[maybe_unused]] const auto& [v1, v2, v3, v4, v5] = verdict;
   const JobTerms terms;

@@ -43,6 +43,8 @@ std::string DescribeFailure(const WorkerFailure& failure) {
     if (failure.exit.code == 126) text += ": the program is not executable";
     if (failure.exit.code == 127) text += ": the program was not found";
     if (!failure.message.empty()) text += " (" + failure.message + ")";
+  } else if (failure.only_waited) {
+    text += " only waited for other ranks and was killed, since no rank was found that hangs";
   } else if (failure.hung) {
     text += " hung and was killed";
   } else if (failure.out_of_memory) {

@@ -119,6 +119,10 @@ TEST(Verdict, TheReasonTellsHangsAndWantOfMemoryFromOtherSignals) {
   failure.out_of_memory = false;
   failure.hung = true;
   EXPECT_EQ(DescribeFailure(failure), "worker rank 3 (local rank 0) on node n hung and was killed");
+  failure.only_waited = true;
+  EXPECT_EQ(DescribeFailure(failure),
+            "worker rank 3 (local rank 0) on node n only waited for other ranks and was killed, "
+            "since no rank was found that hangs");
 }
 
 TEST(Verdict, AProgramThatCannotStartIsBlamedBeforeAnEarlierFailure) {
