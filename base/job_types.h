@@ -91,7 +91,7 @@ struct Commit {
 // What a worker does between its steps, as far as its SDK can tell.
 struct Activity {
   enum class Kind : uint8_t {
-    // It runs no collectives through the SDK, so how should that know.
+    // It has no group of the SDK's: its collectives, if any, are another library's.
     kUnknown = 0,
     // Nothing that it began with other ranks, or asked of its agent, is still to end.
     kOwnCode = 1,

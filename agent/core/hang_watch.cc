@@ -186,7 +186,7 @@ std::string HangWatch::EvidenceOfNoStep(size_t blamed, Instant now) const {
   }
   bool is_in_own_code = worker.activity.kind == Activity::Kind::kOwnCode;
   if (is_in_own_code) {
-    text += "; when last asked it had been in its own code, in no collective, for " +
+    text += "; when last asked it had been in its own code, in no collective of the SDK's, for " +
             SecondsText(worker.activity.lasted);
   }
   if (!ahead.empty()) text += "; " + RanksText(ahead) + " got further and stand still as well";

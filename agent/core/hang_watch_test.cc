@@ -132,28 +132,28 @@ TEST(HangWatch, WithOtherNodesASilentProcessIsFoundBeforeThoseThatWaitForIt) {
 // and is it said that this needn't be the cause.
 struct ActivityCase {
   const char* name;
+  int64_t found_at_ms;
+  int blamed;
   Kind first;
   Kind second;
   bool has_other_nodes;
-  int64_t found_at_ms;
-  int blamed;
   bool only_waited;
 };
 
 constexpr ActivityCase kActivityCases[] = {
-    {"both unknown", Kind::kUnknown, Kind::kUnknown, false, 4500, 0, false},
-    {"one in its own code", Kind::kWaits, Kind::kOwnCode, false, 4500, 1, false},
-    {"the other in its own code", Kind::kOwnCode, Kind::kWaits, false, 4500, 0, false},
-    {"one that can't be asked", Kind::kWaits, Kind::kUnknown, false, 4500, 1, false},
-    {"own code beside the unknown", Kind::kUnknown, Kind::kOwnCode, false, 4500, 1, false},
-    {"both in their own code", Kind::kOwnCode, Kind::kOwnCode, false, 4500, 0, false},
-    {"both wait", Kind::kWaits, Kind::kWaits, false, 4500, 0, true},
-    {"both unknown, more nodes", Kind::kUnknown, Kind::kUnknown, true, 5500, 0, false},
+    {"both unknown", 4500, 0, Kind::kUnknown, Kind::kUnknown, false, false},
+    {"one in its own code", 4500, 1, Kind::kWaits, Kind::kOwnCode, false, false},
+    {"the other in its own code", 4500, 0, Kind::kOwnCode, Kind::kWaits, false, false},
+    {"one that can't be asked", 4500, 1, Kind::kWaits, Kind::kUnknown, false, false},
+    {"own code beside the unknown", 4500, 1, Kind::kUnknown, Kind::kOwnCode, false, false},
+    {"both in their own code", 4500, 0, Kind::kOwnCode, Kind::kOwnCode, false, false},
+    {"both wait", 4500, 0, Kind::kWaits, Kind::kWaits, false, true},
+    {"both unknown, more nodes", 5500, 0, Kind::kUnknown, Kind::kUnknown, true, false},
     // The first one's time isn't over yet: it waits.
-    {"own code, more nodes", Kind::kWaits, Kind::kOwnCode, true, 5510, 1, false},
-    {"unknown, more nodes", Kind::kWaits, Kind::kUnknown, true, 5510, 1, false},
+    {"own code, more nodes", 5510, 1, Kind::kWaits, Kind::kOwnCode, true, false},
+    {"unknown, more nodes", 5510, 1, Kind::kWaits, Kind::kUnknown, true, false},
     // Five seconds more than the others, since half the timeout is less.
-    {"both wait, more nodes", Kind::kWaits, Kind::kWaits, true, 10500, 0, true},
+    {"both wait, more nodes", 10500, 0, Kind::kWaits, Kind::kWaits, true, true},
 };
 
 TEST(HangWatch, WhoWaitsForNobodyIsBlamedFirstAndWhoWaitsLetsOtherNodesSpeak) {
@@ -185,8 +185,8 @@ TEST(HangWatch, WhatTheRanksDoIsTheEvidence) {
   EXPECT_EQ(found->local_rank, LocalRank(2));
   EXPECT_EQ(found->evidence,
             "it completed no step for 5.0 s after step 7; when last asked it had been in its own "
-            "code, in no collective, for 4.3 s; rank 4 got further and stand still as well; ranks "
-            "5, 7 wait for others");
+            "code, in no collective of the SDK's, for 4.3 s; rank 4 got further and stand still as "
+            "well; ranks 5, 7 wait for others");
 }
 
 TEST(HangWatch, ThatAllWaitIsSaid) {

@@ -38,7 +38,7 @@ class HangsOfManyNodes(process_kit.Case):
             root, followers = result["failures"][0], result["failures"][1:]
             self.assertEqual((root["rank"], root["hung"], root["only_waited"], root["last_step"]),
                              (who, True, False, 5), node.said())
-            self.assertIn("when last asked it had been in its own code, in no collective, for ",
+            self.assertIn("when last asked it had been in its own code, in no collective of the SDK's, for ",
                           root["evidence"])
             self.assertIn("; rank %d waits for others" % (who ^ 1), root["evidence"])
             # The others failed of it, if at all: nobody called them hung.
