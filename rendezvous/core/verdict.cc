@@ -3,6 +3,11 @@
 #include <algorithm>
 
 namespace muster::rendezvous {
+namespace {
+
+bool IsSeenToHang(const WorkerFailure& failure) { return failure.hung && !failure.only_waited; }
+
+}  // namespace
 
 void FailureList::Add(Instant now, const WorkerFailure& failure) {
   const Duration age = std::max(failure.age, Duration(0));
@@ -10,8 +15,11 @@ void FailureList::Add(Instant now, const WorkerFailure& failure) {
   for (const Entry& kept : kept_) {
     if (kept.failure.rank == failure.rank) return;
   }
-  auto later = std::find_if(kept_.begin(), kept_.end(),
-                            [&](const Entry& kept) { return entry.happened < kept.happened; });
+  auto later = std::find_if(kept_.begin(), kept_.end(), [&](const Entry& kept) {
+    if (IsSeenToHang(failure) && kept.failure.only_waited) return true;
+    if (failure.only_waited && IsSeenToHang(kept.failure)) return false;
+    return entry.happened < kept.happened;
+  });
   kept_.insert(later, std::move(entry));
   if (kept_.size() > kMaxKept) kept_.pop_back();
 }
