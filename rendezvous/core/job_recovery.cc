@@ -7,8 +7,10 @@ namespace muster::rendezvous {
 
 void JobMachine::Rules::AttachRunning(SessionId session, const Attach& attach) {
   const RunningWorld& running = *attach.running;
+  const bool is_possible =
+      running.group_world_size >= 1 && running.group_world_size <= terms_->max_nodes;
   // Not behind a round that others have seen, even if that one is over by now.
-  const bool is_newer = !has_formed_ && running.world.round >= highest_round_ &&
+  const bool is_newer = is_possible && !has_formed_ && running.world.round >= highest_round_ &&
                         (!round_ || running.world.round > round_->world.round);
   if (is_newer) {
     if (round_) DropRecoveredRound(running.world);
@@ -27,7 +29,6 @@ void JobMachine::Rules::AttachRunning(SessionId session, const Attach& attach) {
 
 void JobMachine::Rules::BeginRecovering(const Attach& attach) {
   const RunningWorld& running = *attach.running;
-  if (running.group_world_size < 1 || running.group_world_size > terms_->max_nodes) return;
   round_.emplace();
   round_->world = running.world;
   round_->world_size = running.world_size;
