@@ -79,10 +79,10 @@ absl::StatusOr<Word> TakeApart(const std::string& text, std::span<const FlagSpec
   return word;
 }
 
-}  // namespace
+enum class AtAWord { kStop, kGoOn };
 
-absl::StatusOr<CommandLine> ParseCommandLine(std::span<const FlagSpec> flags,
-                                             std::span<const std::string> words) {
+absl::StatusOr<CommandLine> Parse(std::span<const FlagSpec> flags,
+                                  std::span<const std::string> words, AtAWord at_a_word) {
   CommandLine line;
   size_t i = 0;
   while (i < words.size()) {
@@ -91,7 +91,12 @@ absl::StatusOr<CommandLine> ParseCommandLine(std::span<const FlagSpec> flags,
       ++i;
       break;
     }
-    if (text.size() < 2 || text[0] != '-') break;
+    if (text.size() < 2 || text[0] != '-') {
+      if (at_a_word == AtAWord::kStop) break;
+      line.rest.push_back(text);
+      ++i;
+      continue;
+    }
     ++i;
     absl::StatusOr<Word> word = TakeApart(text, flags);
     if (!word.ok()) return word.status();
@@ -110,8 +115,20 @@ absl::StatusOr<CommandLine> ParseCommandLine(std::span<const FlagSpec> flags,
     }
     line.values[std::string(word->flag->name)] = *std::move(word->value);
   }
-  line.rest.assign(words.begin() + static_cast<std::ptrdiff_t>(i), words.end());
+  line.rest.insert(line.rest.end(), words.begin() + static_cast<std::ptrdiff_t>(i), words.end());
   return line;
+}
+
+}  // namespace
+
+absl::StatusOr<CommandLine> ParseCommandLine(std::span<const FlagSpec> flags,
+                                             std::span<const std::string> words) {
+  return Parse(flags, words, AtAWord::kStop);
+}
+
+absl::StatusOr<CommandLine> ParseWordsAndFlags(std::span<const FlagSpec> flags,
+                                               std::span<const std::string> words) {
+  return Parse(flags, words, AtAWord::kGoOn);
 }
 
 std::string HelpPage(std::string_view usage, std::span<const FlagSpec> flags) {
@@ -121,6 +138,9 @@ std::string HelpPage(std::string_view usage, std::span<const FlagSpec> flags) {
   // CLI11 opens with a usage line of its own, which can't say what follows the flags.
   size_t first_group = page.find("\n\n");
   page = first_group == std::string::npos ? "" : page.substr(first_group + 1);
+  // Some of its versions end each group with a blank line and begin the next one with another.
+  for (size_t at = 0; (at = page.find("\n\n\n", at)) != std::string::npos;) page.erase(at, 1);
+  while (page.ends_with("\n\n")) page.pop_back();
   return Cat(usage, page);
 }
 

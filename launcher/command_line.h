@@ -2,9 +2,9 @@
 // only; what a value means is decided elsewhere (launcher/run_options.h). Used once at start.
 //
 // A flag is written `--name=value`, `--name value`, or, where it has a letter, `-x value`,
-// `-xvalue`, `-x=value`; dashes within a name may be underscores. Parsing stops at the first word
-// that is no flag, or after `--`: the words from there on are never looked at. Names can't be
-// shortened, so that a new flag never changes what an old command line means.
+// `-xvalue`, `-x=value`; dashes within a name may be underscores. Before a program, parsing stops
+// at the first word that is no flag, or after `--`: the words from there on are never looked at.
+// Names can't be shortened, so that a new flag never changes what an old command line means.
 #ifndef MUSTER_LAUNCHER_COMMAND_LINE_H_
 #define MUSTER_LAUNCHER_COMMAND_LINE_H_
 
@@ -43,6 +43,11 @@ struct CommandLine {
 // them in `flags`.
 absl::StatusOr<CommandLine> ParseCommandLine(std::span<const FlagSpec> flags,
                                              std::span<const std::string> words);
+
+// The same for a command that runs no program: flags may also follow its words. After `--` all are
+// words, and a dash alone is one.
+absl::StatusOr<CommandLine> ParseWordsAndFlags(std::span<const FlagSpec> flags,
+                                               std::span<const std::string> words);
 
 // The page that `--help` prints: `usage` (one or more lines), then the flags by group.
 std::string HelpPage(std::string_view usage, std::span<const FlagSpec> flags);

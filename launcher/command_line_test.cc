@@ -59,6 +59,30 @@ TEST(CommandLine, DropsOnlyTheFirstDoubleDash) {
   EXPECT_THAT(Parse({"-m", "pkg", "--", "x"}).rest, ElementsAre("pkg", "--", "x"));
 }
 
+TEST(CommandLine, WithoutAProgramFlagsMayFollowItsWords) {
+  const struct {
+    Words words;
+    Words rest;
+    std::string redirects;
+  } kCases[] = {
+      {{"-r3", "node"}, {"node"}, "3"},
+      {{"node", "-r3"}, {"node"}, "3"},
+      {{"node", "--redirects", "3", "other"}, {"node", "other"}, "3"},
+      {{"-r1", "node", "-r3"}, {"node"}, "3"},
+      {{"node", "-r3", "--", "-r1"}, {"node", "-r1"}, "3"},
+      {{"-", "", "-r3"}, {"-", ""}, "3"},
+  };
+  for (const auto& c : kCases) {
+    absl::StatusOr<CommandLine> line = ParseWordsAndFlags(kFlags, c.words);
+    ASSERT_TRUE(line.ok()) << line.status();
+    EXPECT_EQ(line->rest, c.rest);
+    EXPECT_EQ(line->values["redirects"], c.redirects);
+  }
+  const Words mistyped = {"node", "--standalon"};
+  EXPECT_THAT(ParseWordsAndFlags(kFlags, mistyped).status().message(),
+              HasSubstr("did you mean --standalone?"));
+}
+
 TEST(CommandLine, TakesAValueThatLooksLikeAFlag) {
   EXPECT_EQ(Parse({"--nproc-per-node", "-1"}).values["nproc-per-node"], "-1");
   EXPECT_EQ(Parse({"--nproc-per-node="}).values["nproc-per-node"], "");
@@ -97,6 +121,11 @@ TEST(CommandLine, HelpListsEveryFlagUnderItsGroup) {
   EXPECT_LT(page.find("Nodes:"), page.find("--nproc-per-node"));
   EXPECT_LT(page.find("Output:"), page.find("-r,--redirects"));
   EXPECT_THAT(page, HasSubstr("Workers on this node"));
+  // One blank line before each group, and none at the end.
+  EXPECT_THAT(page, HasSubstr("PROGRAM\n\nNodes:\n"));
+  EXPECT_THAT(page, HasSubstr("\n\nOutput:\n"));
+  EXPECT_EQ(page.find("\n\n\n"), std::string::npos) << page;
+  EXPECT_FALSE(page.ends_with("\n\n"));
 }
 
 }  // namespace

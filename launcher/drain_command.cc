@@ -22,12 +22,14 @@ constexpr FlagSpec kFlags[] = {
     {"rdzv-endpoint", "HOST[:PORT]", kOptions, "The rendezvous to ask (default localhost:29400)"},
     {"rdzv-id", "ID", kOptions, "Leave this job alone, not all of the node's jobs"},
     {"wait", "", kOptions, "Come back when the node is gone (at most --timeout)"},
-    {"timeout", "SECONDS", kOptions, "How long --wait waits (default 600)"},
+    {"timeout", "SECONDS", kOptions, "How long --wait waits (default 600, at most 3600)"},
     {"help", "", kOptions, "Print this page", 'h'},
 };
 
 constexpr uint16_t kDefaultPort = 29400;
 constexpr std::chrono::seconds kPatience{5};
+// The rendezvous answers then at the latest.
+constexpr std::chrono::seconds kLongestWait{3600};
 
 struct Order {
   Endpoint endpoint;
@@ -51,14 +53,20 @@ absl::StatusOr<Order> Read(const CommandLine& line) {
   if (auto it = line.values.find("timeout"); it != line.values.end()) {
     absl::StatusOr<Duration> given = Seconds("--timeout", it->second);
     if (!given.ok()) return given.status();
+    if (*given <= Duration(0) || *given > kLongestWait) {
+      return BadValue("--timeout", it->second, "seconds, more than 0 and at most 3600");
+    }
+    if (!line.values.contains("wait")) {
+      return absl::InvalidArgumentError("--timeout says how long --wait waits; give --wait too");
+    }
     timeout = *given;
   }
   if (line.values.contains("wait")) order.drain.wait = timeout;
   if (line.rest.size() != 1 || line.rest.front().empty()) {
     return absl::InvalidArgumentError(
         line.rest.size() > 1
-            ? Cat("unexpected word \"", line.rest[1],
-                  "\" after the node; options come before it: muster drain [options] NODE")
+            ? Cat("unexpected word \"", line.rest[1], "\" after the node \"", line.rest[0],
+                  "\"; name one node: muster drain [options] NODE")
             : "no node was named; usage: muster drain [options] NODE (`muster status` lists them)");
   }
   order.drain.node = line.rest.front();
@@ -75,9 +83,14 @@ int Ask(const Order& order) {
     return 0;
   }
   const std::string why(told.status().message());
-  if (absl::IsNotFound(told.status()) || absl::IsDeadlineExceeded(told.status()) ||
-      absl::IsResourceExhausted(told.status())) {
+  if (absl::IsNotFound(told.status()) || absl::IsResourceExhausted(told.status())) {
     Say(why);
+    return 1;
+  }
+  if (absl::IsDeadlineExceeded(told.status())) {
+    Say(Cat(why,
+            "; the order stands: wait again, with a longer --timeout, or look at `muster "
+            "status`"));
     return 1;
   }
   Say(Cat("no muster rendezvous answers at ", order.endpoint.ToString(), ": ", why,
@@ -88,7 +101,7 @@ int Ask(const Order& order) {
 }  // namespace
 
 int DrainCommand(std::span<const std::string> words) {
-  absl::StatusOr<CommandLine> line = ParseCommandLine(kFlags, words);
+  absl::StatusOr<CommandLine> line = ParseWordsAndFlags(kFlags, words);
   if (line.ok() && line->values.contains("help")) {
     std::string page = HelpPage(
         "Lets a node leave its jobs: where their workers can save, after a checkpoint that all\n"

@@ -9,7 +9,8 @@
 namespace muster::launcher {
 
 absl::Status BadValue(std::string_view who, std::string_view text, std::string_view allowed) {
-  return absl::InvalidArgumentError(Cat(who, ": \"", text, "\" is not valid; allowed: ", allowed));
+  return absl::InvalidArgumentError(
+      Cat(who, ": ", InQuotes(text), " is not valid; allowed: ", allowed));
 }
 
 absl::StatusOr<int> WholeNumber(std::string_view who, std::string_view text,

@@ -13,7 +13,7 @@
 
 namespace muster::launcher {
 
-// `--nnodes: "abc" is not valid; allowed: ...`
+// `--nnodes: "abc" is not valid; allowed: ...`; of a long text the beginning.
 absl::Status BadValue(std::string_view who, std::string_view text, std::string_view allowed);
 
 struct WholeRange {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -20,6 +21,12 @@ namespace muster::launcher {
 absl::StatusOr<std::unique_ptr<PreemptionWatch>> PreemptionWatch::Start(
     const std::string& path, std::function<void()> on_notice) {
   const std::filesystem::path given(path);
+  std::error_code none;
+  if (std::filesystem::is_directory(given, none)) {
+    return absl::InvalidArgumentError(Cat("--preemption-file=", path,
+                                          " is a folder, and would be a notice at once; name a "
+                                          "file in it"));
+  }
   const std::string folder = given.has_parent_path() ? given.parent_path().string() : ".";
   const int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
   // Whatever happens to an entry of the folder: links and renames make files appear, too.

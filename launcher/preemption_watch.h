@@ -16,8 +16,8 @@ namespace muster::launcher {
 
 class PreemptionWatch {
  public:
-  // Also a file that is there already is a notice. InvalidArgument, one sentence: its folder isn't
-  // there or can't be watched.
+  // Also a file that is there already is a notice. InvalidArgument, one sentence: it is a folder,
+  // or its own folder isn't there or can't be watched.
   static absl::StatusOr<std::unique_ptr<PreemptionWatch>> Start(const std::string& path,
                                                                 std::function<void()> on_notice);
   // A call of the callback that goes on is waited for.

@@ -61,6 +61,14 @@ TEST_F(PreemptionWatchTest, EndsWhereNothingCame) {
   EXPECT_NE(noticed_.get_future().wait_for(std::chrono::seconds(0)), std::future_status::ready);
 }
 
+TEST_F(PreemptionWatchTest, AFolderIsNoNotice) {
+  auto watch = PreemptionWatch::Start(folder_, [] {});
+  ASSERT_FALSE(watch.ok());
+  EXPECT_EQ(watch.status().message(), "--preemption-file=" + folder_ +
+                                          " is a folder, and would be a notice at once; name a "
+                                          "file in it");
+}
+
 TEST_F(PreemptionWatchTest, AFolderThatIsMissingIsSaid) {
   auto watch = PreemptionWatch::Start(folder_ + "/no/notice", [] {});
   ASSERT_FALSE(watch.ok());

@@ -1,11 +1,14 @@
 #include "launcher/result_file.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -70,21 +73,36 @@ Json FailureJson(const WorkerFailure& failure, bool is_root) {
   return json;
 }
 
-bool WriteAll(int fd, std::string_view text) {
-  while (!text.empty()) {
-    ssize_t count = write(fd, text.data(), text.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return false;
-    text.remove_prefix(static_cast<size_t>(count));
+// Where the text goes in the end, and how long it may take none of it.
+struct Text {
+  std::string_view text;
+  Duration patience;
+};
+
+// An errno, or 0. ETIMEDOUT: a reader took nothing for too long. The end of it all is bounded,
+// since each wait ends with some of the text gone.
+int WriteAll(int fd, const Text& what) {
+  std::string_view rest = what.text;
+  while (!rest.empty()) {
+    const ssize_t count = write(fd, rest.data(), rest.size());
+    if (count > 0) rest.remove_prefix(static_cast<size_t>(count));
+    if (count > 0 || (count < 0 && errno == EINTR)) continue;
+    if (count == 0) return EIO;
+    if (errno != EAGAIN) return errno;
+    const auto ms = std::chrono::ceil<std::chrono::milliseconds>(what.patience).count();
+    pollfd room{fd, POLLOUT, 0};
+    const int ready = poll(&room, 1, static_cast<int>(ms));
+    if (ready == 0) return ETIMEDOUT;
+    if (ready < 0 && errno != EINTR) return errno;
   }
-  return true;
+  return 0;
 }
 
 // An errno, or 0.
-int WriteTo(const std::string& path, std::string_view text, int flags) {
+int WriteTo(const std::string& path, const Text& text, int flags) {
   int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | flags, 0644);
   if (fd < 0) return errno;
-  int error = WriteAll(fd, text) ? 0 : errno;
+  int error = WriteAll(fd, text);
   if (close(fd) != 0 && error == 0) error = errno;
   return error;
 }
@@ -106,12 +124,12 @@ int OwnDescriptorOf(const std::string& path) {
 }
 
 // Readers see the old file or the new one, never half of it.
-int Replace(const std::string& path, std::string_view text) {
+int Replace(const std::string& path, const Text& text) {
   std::error_code none;
   fs::file_status status = fs::status(path, none);
   if (fs::is_regular_file(status)) {
     int own = OwnDescriptorOf(path);
-    if (own >= 0) return WriteAll(own, text) ? 0 : errno;
+    if (own >= 0) return WriteAll(own, text);
   }
   // A device or a pipe is no file that could be replaced.
   if (fs::exists(status) && !fs::is_regular_file(status)) return WriteTo(path, text, 0);
@@ -123,6 +141,14 @@ int Replace(const std::string& path, std::string_view text) {
   if (error == 0 && rename(fresh.c_str(), target.c_str()) != 0) error = errno;
   if (error != 0) unlink(fresh.c_str());
   return error;
+}
+
+std::string Reason(const std::string& path, int error) {
+  std::error_code none;
+  if (error == ENXIO && fs::is_fifo(path, none)) return "nobody reads it";
+  if (error == EPIPE) return "its reader went away before the end";
+  if (error == ETIMEDOUT) return "its reader took nothing of it for too long";
+  return std::strerror(error);
 }
 
 }  // namespace
@@ -173,9 +199,13 @@ void ResultFile::Write(const EndedJob& ended) {
   base::MutexLock lock(mutex_);
   if (path_.empty() || is_written_) return;
   is_written_ = true;
-  int error = Replace(path_, ResultJson(ended));
+  const std::string json = ResultJson(ended);
+  // A reader that has gone is told by the error.
+  const auto before = std::signal(SIGPIPE, SIG_IGN);
+  const int error = Replace(path_, {json, patience_});
+  std::signal(SIGPIPE, before);
   if (error == 0) return;
-  Say(Cat("--result-file=", path_, " can't be written: ", std::strerror(error),
+  Say(Cat("--result-file=", path_, " can't be written: ", Reason(path_, error),
           "; the exit code tells how the job ended"));
 }
 

@@ -4,6 +4,9 @@
 //   ResultFile file(path);
 //   file.Write(ended);   // once, whatever the end; later calls do nothing
 //
+// A pipe is written as fast as its reader reads; one who stops reading is waited for, but not for
+// ever, and one who isn't there isn't waited for.
+//
 // ResultFile is thread-safe; ResultJson() is pure.
 #ifndef MUSTER_LAUNCHER_RESULT_FILE_H_
 #define MUSTER_LAUNCHER_RESULT_FILE_H_
@@ -13,6 +16,7 @@
 #include <string>
 
 #include "base/ids.h"
+#include "base/instant.h"
 #include "base/job_types.h"
 #include "base/mutex.h"
 
@@ -40,16 +44,22 @@ std::optional<std::string> CheckResultFile(const std::string& path);
 
 class ResultFile {
  public:
+  // How long a reader of a pipe may read nothing.
+  static constexpr Duration kPatience = std::chrono::seconds(10);
+
   // An empty path: nothing is ever written.
-  explicit ResultFile(std::string path) : path_(std::move(path)) {}
+  explicit ResultFile(std::string path, Duration patience = kPatience)
+      : path_(std::move(path)), patience_(patience) {}
   ResultFile(const ResultFile&) = delete;
   ResultFile& operator=(const ResultFile&) = delete;
 
-  // Replaces the file. Says in one line what went wrong; the exit code stays what it is.
+  // Replaces the file, or writes into a device or a pipe. Says in one line what went wrong; the
+  // exit code stays what it is.
   void Write(const EndedJob& ended) MUSTER_EXCLUDES(mutex_);
 
  private:
   const std::string path_;
+  const Duration patience_;
   base::Mutex mutex_;
   bool is_written_ MUSTER_GUARDED_BY(mutex_) = false;
 };

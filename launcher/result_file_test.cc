@@ -2,11 +2,18 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -158,6 +165,92 @@ TEST_F(ResultFileTest, WhatCanNotBeWrittenIsSaidOnce) {
             "muster: --result-file=" + folder_ +
                 "/none/result.json can't be written: No such file or directory; the exit code "
                 "tells how the job ended\n");
+}
+
+// More than a pipe holds, which is 64 KiB.
+EndedJob FailedWithManyWords() {
+  EndedJob ended = Failed();
+  ended.verdict.failures[0].stderr_tail = std::string(1 << 20, 'x');
+  return ended;
+}
+
+class ResultPipeTest : public ResultFileTest {
+ protected:
+  ResultPipeTest() : path_(folder_ + "/pipe") {
+    EXPECT_EQ(mkfifo(path_.c_str(), 0600), 0);
+    // As `cat pipe` that waits for who writes.
+    reader_ = open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    EXPECT_GE(reader_, 0);
+    room_ = fcntl(reader_, F_GETPIPE_SZ);
+  }
+  ~ResultPipeTest() override { CloseReader(); }
+  void CloseReader() {
+    if (reader_ >= 0) close(reader_);
+    reader_ = -1;
+  }
+  // What comes until the writer has closed the pipe.
+  std::string ReadAll() {
+    fcntl(reader_, F_SETFL, 0);
+    std::string all;
+    std::vector<char> piece(1000);
+    ssize_t count = 0;
+    while ((count = read(reader_, piece.data(), piece.size())) > 0) {
+      all.append(piece.data(), static_cast<size_t>(count));
+    }
+    return all;
+  }
+  std::string WriteAndListen(ResultFile& file, const EndedJob& ended) {
+    testing::internal::CaptureStderr();
+    file.Write(ended);
+    return testing::internal::GetCapturedStderr();
+  }
+  static std::string Said(const std::string& path, const std::string& reason) {
+    return "muster: --result-file=" + path + " can't be written: " + reason +
+           "; the exit code tells how the job ended\n";
+  }
+
+  void WaitUntilFull() const {
+    int waiting = 0;
+    while (ioctl(reader_, FIONREAD, &waiting) == 0 && waiting < room_) std::this_thread::yield();
+  }
+
+  const std::string path_;
+  int reader_ = -1;
+  int room_ = 0;
+};
+
+TEST_F(ResultPipeTest, AReaderGetsAllOfALongVerdict) {
+  ResultFile file(path_);
+  auto read = std::async(std::launch::async, [this] {
+    WaitUntilFull();
+    return ReadAll();
+  });
+  EXPECT_EQ(WriteAndListen(file, FailedWithManyWords()), "");
+  EXPECT_EQ(read.get(), ResultJson(FailedWithManyWords()));
+}
+
+TEST_F(ResultPipeTest, AReaderThatStandsStillIsNotWaitedForForEver) {
+  ResultFile file(path_, std::chrono::milliseconds(20));
+  EXPECT_EQ(WriteAndListen(file, FailedWithManyWords()),
+            Said(path_, "its reader took nothing of it for too long"));
+  EXPECT_EQ(ReadAll().size(), static_cast<size_t>(room_));
+}
+
+TEST_F(ResultPipeTest, AReaderThatGoesAwayIsSaid) {
+  ResultFile file(path_);
+  auto go = std::async(std::launch::async, [this] {
+    WaitUntilFull();
+    CloseReader();
+  });
+  EXPECT_EQ(WriteAndListen(file, FailedWithManyWords()),
+            Said(path_, "its reader went away before the end"));
+}
+
+TEST_F(ResultPipeTest, NobodyIsNotWaitedFor) {
+  CloseReader();
+  ResultFile file(path_);
+  EXPECT_EQ(WriteAndListen(file, Failed()), Said(path_, "nobody reads it"));
+  EXPECT_TRUE(fs::is_fifo(path_));
 }
 
 TEST_F(ResultFileTest, NoPathWritesNothing) {

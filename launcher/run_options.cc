@@ -151,7 +151,7 @@ absl::Status SetConfPair(std::string_view who, std::string_view key, std::string
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      Cat(who, ": unknown key \"", key, "\"; did you mean ", NearestName(key, known), "?"));
+      Cat(who, ": unknown key ", InQuotes(key), "; did you mean ", NearestName(key, known), "?"));
 }
 
 absl::Status SetConf(const Given& given, RunOptions& options) {
@@ -320,6 +320,16 @@ absl::Status SetText(const Given& given, RunOptions& options) {
   return absl::OkStatus();
 }
 
+// An option that was given shall not be off without a word.
+template <std::string RunOptions::*kField>
+absl::Status SetFile(const Given& given, RunOptions& options) {
+  if (given.text.empty() || given.text.back() == '/') {
+    return BadValue(given.who, given.text, "the path of a file; leave the option out for none");
+  }
+  options.*kField = given.text;
+  return absl::OkStatus();
+}
+
 template <std::string RunOptions::*kField>
 absl::Status SetName(const Given& given, RunOptions& options) {
   return SetWord(given, options.*kField);
@@ -368,7 +378,7 @@ constexpr std::pair<std::string_view, Setter> kSetters[] = {
     {"max-stuck-restarts", SetCount<&RunOptions::max_stuck_restarts>},
     {"max-node-failures", SetCount<&RunOptions::max_node_failures>},
     {"shutdown-timeout", SetSeconds<&RunOptions::shutdown_timeout>},
-    {"preemption-file", SetText<&RunOptions::preemption_file>},
+    {"preemption-file", SetFile<&RunOptions::preemption_file>},
     {"preemption-signal", SetPreemptionSignal},
     {"scale-up", SetScaleUp},
     {"lost-peer-grace", SetSeconds<&RunOptions::lost_peer_grace>},
@@ -378,7 +388,7 @@ constexpr std::pair<std::string_view, Setter> kSetters[] = {
     {"stack-signal", SetStackSignal},
     {"monitor-interval", SetIdle},
     {"log-dir", SetText<&RunOptions::log_dir>},
-    {"result-file", SetText<&RunOptions::result_file>},
+    {"result-file", SetFile<&RunOptions::result_file>},
     {"redirects", SetSelection<&RunOptions::redirects>},
     {"tee", SetSelection<&RunOptions::tee>},
     {"prefix", SetPrefix},

@@ -209,16 +209,55 @@ TEST(RunOptions, NamesFlagValueAndWhatIsAllowed) {
       {"--max-stuck-restarts", "1e9", "0 or more"},
       {"--max-node-failures", "2.5", "0 or more"},
       {"--topology-key", "rack 2", "without blanks"},
-      {"--topology-key", std::string(257, 'k'), "at most 256 bytes"},
       {"--max-restarts", "1.5", "0 or more"},
       {"--start-method", "x", "spawn, fork or forkserver"},
       {"--prefix", "maybe", "auto, always or never"},
+      {"--scale-up", "", "auto, immediate or checkpoint"},
+      {"--scale-up", "now", "auto, immediate or checkpoint"},
+      {"--preemption-file", "", "the path of a file; leave the option out for none"},
+      {"--preemption-file", "/run/", "the path of a file"},
+      {"--preemption-signal", "", "USR1 or USR2"},
+      {"--preemption-signal", "TERM", "SIGTERM announces one anyway"},
+      {"--preemption-signal", "10", "USR1 or USR2"},
+      {"--result-file", "", "the path of a file; leave the option out for none"},
+      {"--result-file", "results/", "the path of a file"},
+      {"--lost-contact", "", "auto, go-on or stop"},
+      {"--lost-contact", "goon", "auto, go-on or stop"},
+      {"--max-node-failures", "", "0 or more"},
+      {"--max-node-failures", "-1", "0 or more"},
+      {"--max-node-failures", "1000001", "0 or more"},
+      {"--hang-timeout", "", "seconds, 0 or more"},
+      {"--hang-timeout", "-1", "seconds, 0 or more"},
+      {"--hang-timeout", "0.5", "0 (off), or at least 1 second"},
+      {"--hang-timeout", "nan", "seconds, 0 or more"},
+      {"--stack-signal", "KILL", "a signal that can be caught, or none"},
+      {"--stack-signal", "", "a signal that can be caught, or none"},
   };
   for (const auto& c : kCases) {
     EXPECT_THAT(ErrorOf({c.flag + "=" + c.value, "p"}),
                 AllOf(HasSubstr(c.flag + ": \"" + c.value + "\""), HasSubstr(c.allowed)))
         << c.flag << "=" << c.value;
   }
+}
+
+TEST(RunOptions, ShowsTheBeginningOfALongValue) {
+  for (const char* flag : {"--topology-key", "--scale-up", "--lost-contact", "--rdzv-id"}) {
+    const std::string error = ErrorOf({std::string(flag) + "=" + std::string(100'000, 'k'), "p"});
+    EXPECT_THAT(error, AllOf(HasSubstr(std::string(flag) + ": \"kkk"),
+                             HasSubstr("kkk...\" (100000 bytes) is not valid; allowed: ")));
+    EXPECT_LT(error.size(), 300u);
+  }
+  EXPECT_THAT(ErrorOf({"--topology-key=" + std::string(257, 'k'), "p"}),
+              HasSubstr("(257 bytes) is not valid; allowed: a name of at most 256 bytes"));
+  EXPECT_THAT(ErrorOf({"--topology-key=rack\n2", "p"}), HasSubstr("\"rack\\x0a2\" is not valid"));
+  EXPECT_LT(ErrorOf({"--rdzv-conf=" + std::string(100'000, 'k') + "=1", "p"}).size(), 300u);
+}
+
+// A script's way of not setting them.
+TEST(RunOptions, EmptyVariablesOfFilesAreNone) {
+  const Variables variables = {{"PET_RESULT_FILE", ""}, {"PET_PREEMPTION_FILE", ""}};
+  EXPECT_EQ(Parse({"p"}, variables).result_file, "");
+  EXPECT_EQ(Parse({"p"}, variables).preemption_file, "");
 }
 
 TEST(RunOptions, ChecksTheRendezvousConfiguration) {

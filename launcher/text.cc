@@ -19,4 +19,24 @@ std::string_view Strip(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
+std::string InQuotes(std::string_view text) {
+  // A path or an address is shown whole.
+  constexpr size_t kMostShown = 200;
+  constexpr char kHexDigits[] = "0123456789abcdef";
+  size_t end = text.size();
+  if (end > kMostShown) {
+    end = kMostShown / 2;
+    // Not within a character of UTF-8, which has at most three further bytes.
+    for (int i = 0; i < 3 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80; ++i) --end;
+  }
+  std::string shown;
+  for (char c : text.substr(0, end)) {
+    const bool is_control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+    shown += is_control ? std::string{'\\', 'x', kHexDigits[c >> 4], kHexDigits[c & 15]}
+                        : std::string(1, c);
+  }
+  if (end == text.size()) return Cat("\"", shown, "\"");
+  return Cat("\"", shown, "...\" (", text.size(), " bytes)");
+}
+
 }  // namespace muster::launcher

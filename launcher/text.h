@@ -36,6 +36,10 @@ requires std::same_as<Temporary, std::string> std::vector<std::string_view> Spli
 // Without blanks at both ends.
 std::string_view Strip(std::string_view text);
 
+// In quotes, for a sentence of one line: of a long text the beginning, with its length behind, and
+// control characters as \x0a.
+std::string InQuotes(std::string_view text);
+
 }  // namespace muster::launcher
 
 #endif  // MUSTER_LAUNCHER_TEXT_H_

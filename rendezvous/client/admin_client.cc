@@ -84,17 +84,21 @@ absl::StatusOr<int> AdminClient::Drain(const DrainOrder& order, Duration patienc
   auto stub = wire_->Stub(patience);
   if (!stub.ok()) return stub.status();
   grpc::ClientContext context;
-  context.set_deadline(
+  const auto deadline =
       std::chrono::system_clock::now() +
-      std::chrono::duration_cast<std::chrono::system_clock::duration>(patience + order.wait));
+      std::chrono::duration_cast<std::chrono::system_clock::duration>(patience + order.wait);
+  context.set_deadline(deadline);
   proto::DrainRequest request;
   if (order.run_id) request.set_run_id(*order.run_id);
   request.set_node(order.node);
-  request.set_wait_ms(std::chrono::duration_cast<std::chrono::milliseconds>(order.wait).count());
+  // Rounded up: no wait would be another order.
+  request.set_wait_ms(std::chrono::ceil<std::chrono::milliseconds>(order.wait).count());
   proto::DrainReply reply;
   grpc::Status status = (*stub)->Drain(&context, request, &reply);
-  // Only the rendezvous can say so: our own deadline is later.
-  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED && order.wait > Duration(0)) {
+  // The rendezvous says so; our own deadline, which is later (but for gRPC's rounding), says that
+  // it doesn't answer.
+  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED && order.wait > Duration(0) &&
+      std::chrono::system_clock::now() < deadline - patience / 10) {
     return absl::DeadlineExceededError(status.error_message());
   }
   if (!status.ok()) return wire_->Explain(status);

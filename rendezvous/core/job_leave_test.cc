@@ -207,8 +207,11 @@ TEST(JobLeave, WhoHasNoPartInTheRoundGoesAtOnce) {
   JobStory story({.min = 2, .max = 3});
   RunThree(story);
   story.Attach("d");
+  const Incarnation d{.bytes = {1, 'd', 0}};
+  EXPECT_TRUE(story.machine().HasMember(d));
   Drain(story, 'd');
   EXPECT_EQ(Farewell(story, "d")->exit_code, 75);
+  EXPECT_FALSE(story.machine().HasMember(d));
   EXPECT_EQ(story.machine().state(), JobState::kRunning);
 }
 

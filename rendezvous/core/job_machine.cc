@@ -47,6 +47,7 @@ JobState JobMachine::state() const { return rules_->state(); }
 bool JobMachine::IsDone() const { return rules_->IsDone(); }
 bool JobMachine::IsBlank() const { return rules_->IsBlank(); }
 JobStatus JobMachine::Status(Instant now) const { return rules_->Status(now); }
+bool JobMachine::HasMember(const Incarnation& agent) const { return rules_->HasMember(agent); }
 
 JobMachine::Rules::Rules(std::string run_id, JobOptions options, Instant started)
     : run_id_(std::move(run_id)),

@@ -223,6 +223,8 @@ class JobMachine {
   // terms are set, and no round was ever heard of.
   bool IsBlank() const;
   JobStatus Status(Instant now) const;
+  // Whether Status() names this agent; cheap however many there are.
+  bool HasMember(const Incarnation& agent) const;
 
  private:
   class Rules;

@@ -524,6 +524,8 @@ TEST(JobMachine, StatusTellsTheNodesAndTheRound) {
   EXPECT_EQ(status.world.round, RoundId(1));
   EXPECT_EQ(status.max_restarts, 1);
   ASSERT_EQ(status.nodes.size(), 3u);
+  for (const NodeStatus& node : status.nodes)
+    EXPECT_TRUE(story.machine().HasMember(node.incarnation)) << node.node_name;
   EXPECT_EQ(status.nodes[1].node_name, "b");
   EXPECT_EQ(status.nodes[1].group_rank, GroupRank(1));
   EXPECT_EQ(status.nodes[2].group_rank, std::nullopt);

@@ -1,8 +1,7 @@
 // The state and the decisions behind JobMachine, private to it. One class, its source split by
-// decision: job_machine.cc (dispatch, time, status), job_attach.cc (who may come in, and what one
-// who comes back has missed), job_recovery.cc (a world that ran before this rendezvous),
-// job_membership.cc (gathering, forming, losing), job_stopping.cc (stops, failures, the end),
-// job_commit.cc, job_leave.cc (going in order). Owned by JobMachine; used on its thread.
+// decision: job_machine.cc (dispatch, time, status), job_attach.cc (who comes in, or back),
+// job_recovery.cc (a world that ran before this rendezvous), job_membership.cc (forming, losing),
+// job_stopping.cc (the end), job_commit.cc, job_leave.cc. Owned by JobMachine; used on its thread.
 #ifndef MUSTER_RENDEZVOUS_CORE_JOB_RULES_H_
 #define MUSTER_RENDEZVOUS_CORE_JOB_RULES_H_
 
@@ -39,6 +38,7 @@ class JobMachine::Rules {
     return !terms_ && members_.empty() && claimants_.empty() && highest_round_.value == 0;
   }
   JobStatus Status(Instant now) const;
+  bool HasMember(const Incarnation& agent) const { return incarnations_.contains(agent); }
 
  private:
   // ---- job_machine.cc ----

@@ -390,16 +390,28 @@ void RendezvousLoop::GetStatus(std::optional<std::string> run_id, StatusAnswer a
   if (!taken) answer(absl::CancelledError("the rendezvous is shutting down"));
 }
 
-void RendezvousLoop::Drain(DrainOrder order, DrainAnswer answer) {
-  bool taken = Enqueue([this, order = std::move(order), answer](Instant now) {
+CallId RendezvousLoop::Drain(DrainOrder order, DrainAnswer answer) {
+  CallId id(++last_id_);
+  bool taken = Enqueue([this, id, order = std::move(order), answer](Instant now) {
     if (now.IsNever()) return answer(ShuttingDown());
-    StartDrain(now, order, answer);
+    StartDrain(now, id, order, answer);
   });
   if (!taken) answer(ShuttingDown());
+  return id;
 }
 
-void RendezvousLoop::StartDrain(Instant now, const DrainOrder& order, DrainAnswer answer) {
+void RendezvousLoop::CancelDrain(CallId call) {
+  Enqueue([this, call](Instant) {
+    std::erase_if(draining_, [&](const Draining& drain) { return drain.call == call; });
+  });
+}
+
+void RendezvousLoop::StartDrain(Instant now, CallId call, const DrainOrder& order,
+                                DrainAnswer answer) {
+  if (order.run_id && !jobs_.contains(*order.run_id))
+    return answer(absl::NotFoundError(absl::StrCat("no job \"", *order.run_id, "\" is here")));
   Draining drain;
+  drain.call = call;
   drain.node = order.node;
   drain.until = now + order.wait;
   std::string others;
@@ -438,11 +450,9 @@ void RendezvousLoop::StartDrain(Instant now, const DrainOrder& order, DrainAnswe
 void RendezvousLoop::AnswerDrains(Instant now) {
   for (Draining& drain : draining_) {
     std::erase_if(drain.agents, [&](const auto& agent) {
+      // Asked in every turn of the loop: a copy of the whole status would be too much.
       auto job = jobs_.find(agent.first);
-      if (job == jobs_.end()) return true;
-      const std::vector<NodeStatus> nodes = job->second->machine().Status(now).nodes;
-      return std::none_of(nodes.begin(), nodes.end(),
-                          [&](const NodeStatus& node) { return node.incarnation == agent.second; });
+      return job == jobs_.end() || !job->second->machine().HasMember(agent.second);
     });
     if (drain.agents.empty()) {
       drain.answer(drain.count);

@@ -118,7 +118,9 @@ class RendezvousLoop : private JobOutlet {
     std::string node;
     Duration wait{0};
   };
-  void Drain(DrainOrder order, DrainAnswer answer);
+  CallId Drain(DrainOrder order, DrainAnswer answer);
+  // The caller has gone: its answer is dropped, the nodes leave all the same.
+  void CancelDrain(CallId call);
   WatchId Watch(std::optional<std::string> run_id, std::shared_ptr<WatchSink> sink);
   void Unwatch(WatchId watch);
 
@@ -140,6 +142,7 @@ class RendezvousLoop : private JobOutlet {
     std::shared_ptr<WatchSink> sink;
   };
   struct Draining {
+    CallId call;
     std::string node;
     // Agents that aren't gone yet, by job.
     std::vector<std::pair<std::string, Incarnation>> agents;
@@ -165,7 +168,7 @@ class RendezvousLoop : private JobOutlet {
   void Open(Instant now, SessionId id, Attach attach, std::shared_ptr<SessionSink> sink);
   HostedJob* JobFor(const std::string& run_id);
   bool IsAbandoned(const HostedJob& job) const;
-  void StartDrain(Instant now, const DrainOrder& order, DrainAnswer answer);
+  void StartDrain(Instant now, CallId call, const DrainOrder& order, DrainAnswer answer);
   void AnswerDrains(Instant now);
   void PublishIdleness(Instant now);
   Instant NextWakeup() const;

@@ -171,6 +171,17 @@ struct Pair {
   Attach attaches[2];
   SessionId sessions[2];
   World world;
+  using Drained = std::future<absl::StatusOr<int>>;
+  // A caller that waits for the node's end; `call` is its name.
+  Drained Drain(const std::string& node, Duration wait) {
+    auto answer = std::make_shared<std::promise<absl::StatusOr<int>>>();
+    waiter = answer;
+    call = loop.Drain({"job", node, wait},
+                      [answer](absl::StatusOr<int> told) { answer->set_value(std::move(told)); });
+    return answer->get_future();
+  }
+
+  std::weak_ptr<void> waiter;
   CallId call;
   // Kept, for a promise that goes away makes its future ready.
   std::shared_ptr<std::promise<absl::StatusOr<std::string>>> last_answer;
@@ -348,10 +359,61 @@ TEST(RendezvousLoop, TooManyWatchersAreRefused) {
   EXPECT_EQ(sinks.back()->WaitForCut().code(), absl::StatusCode::kResourceExhausted);
 }
 
+// 500 ms after the order its job stops the round.
+TEST(RendezvousLoop, ADrainIsAnsweredWhenItsNodeIsGone) {
+  Pair pair;
+  auto answer = pair.Drain("node-b", minutes(1));
+  pair.Pass(milliseconds(750));
+  for (int i : {0, 1}) {
+    auto stop = pair.sinks[i]->Next<StopRound>();
+    ASSERT_TRUE(stop.has_value());
+    EXPECT_EQ(answer.wait_for(seconds(0)), std::future_status::timeout);
+    pair.loop.TakeMessage(pair.sessions[i], StopDone{stop->world, 29401});
+  }
+  EXPECT_EQ(answer.get().value_or(0), 1);
+}
+
+TEST(RendezvousLoop, ADrainsWaitEndsByTheClock) {
+  Pair pair;
+  auto answer = pair.Drain("node-b", milliseconds(600));
+  pair.Pass(milliseconds(500));
+  EXPECT_EQ(answer.wait_for(seconds(0)), std::future_status::timeout);
+  pair.Pass(milliseconds(250));
+  EXPECT_EQ(answer.get().status().code(), absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST(RendezvousLoop, ACallerThatGoesIsNoLongerWaitedFor) {
+  Pair pair;
+  auto answer = pair.Drain("node-b", minutes(1));
+  pair.loop.CancelDrain(CallId(12345));
+  pair.Settle();
+  EXPECT_FALSE(pair.waiter.expired());
+  pair.loop.CancelDrain(pair.call);
+  pair.Settle();
+  EXPECT_TRUE(pair.waiter.expired()) << "its answer is kept";
+  pair.Pass(milliseconds(750));
+  EXPECT_TRUE(pair.sinks[1]->Next<StopRound>().has_value()) << "the order stands";
+}
+
+TEST(RendezvousLoop, TooManyWaitingDrainsAreRefused) {
+  Pair pair;
+  std::vector<Pair::Drained> answers;
+  for (int i = 0; i < 256; ++i) answers.push_back(pair.Drain("node-b", minutes(1)));
+  EXPECT_EQ(pair.Drain("node-b", minutes(1)).get().status().code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(pair.Drain("node-b", Duration(0)).get().value_or(0), 1) << "it needn't wait";
+  pair.loop.CancelDrain(CallId(pair.call.value - 5));
+  answers.push_back(pair.Drain("node-b", minutes(1)));
+  EXPECT_EQ(answers.back().wait_for(seconds(0)), std::future_status::timeout);
+}
+
 TEST(RendezvousLoop, AfterStopEverythingIsAnsweredAtOnce) {
   Pair pair;
   auto waiting = pair.Get("key", minutes(1));
+  auto drain = pair.Drain("node-b", minutes(1));
   pair.loop.Stop();
+  EXPECT_EQ(drain.get().status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(pair.Drain("node-b", minutes(1)).get().status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(waiting.get().status().code(), absl::StatusCode::kCancelled);
   EXPECT_EQ(pair.sinks[0]->WaitForCut().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(pair.Get("key", minutes(1)).get().status().code(), absl::StatusCode::kCancelled);

@@ -255,11 +255,13 @@ class CallReactor : public grpc::ServerUnaryReactor {
     run_id_ = std::move(run_id);
     call_ = call;
   }
+  void SetDrain(CallId drain) { drain_ = drain; }
 
  private:
   // gRPC calls it only after the handler has returned, so the call is known.
   void OnCancel() override {
     if (call_.value != 0) loop_->CancelCall(run_id_, call_);
+    if (drain_.value != 0) loop_->CancelDrain(drain_);
     Answer(absl::CancelledError("the call was cancelled"));
   }
   void OnDone() override { self_.reset(); }  // May delete this.
@@ -268,6 +270,7 @@ class CallReactor : public grpc::ServerUnaryReactor {
   std::shared_ptr<CallReactor> self_;
   std::string run_id_;
   CallId call_;
+  CallId drain_;
   base::Mutex mutex_;
   bool finished_ MUSTER_GUARDED_BY(mutex_) = false;
 };
@@ -349,9 +352,10 @@ class RendezvousService : public proto::Rendezvous::CallbackService {
     order.node = request->node();
     order.wait = Wait(request->wait_ms());
     if (request->has_run_id()) order.run_id = request->run_id();
-    loop_->Drain(std::move(order), [reactor, reply](const absl::StatusOr<int>& agents) {
-      reactor->Answer(agents.status(), [&] { reply->set_agents(*agents); });
-    });
+    reactor->SetDrain(
+        loop_->Drain(std::move(order), [reactor, reply](const absl::StatusOr<int>& agents) {
+          reactor->Answer(agents.status(), [&] { reply->set_agents(*agents); });
+        }));
     return reactor.get();
   }
 

@@ -118,9 +118,27 @@ class Usage(process_kit.Case):
                             ("--nproc-per-node", "-1"), ("--nproc-per-node", "many"),
                             ("--master-port", "70000"), ("--rdzv-endpoint", "h:x"),
                             ("--rdzv-conf", "join_timeout"), ("--max-restarts", "-1"),
-                            ("--rdzv-backend", "zeus"), ("--shutdown-timeout", "-3")]:
+                            ("--rdzv-backend", "zeus"), ("--shutdown-timeout", "-3"),
+                            ("--scale-up", "now"), ("--preemption-signal", "TERM"),
+                            ("--preemption-file", ""), ("--result-file", ""),
+                            ("--topology-key", "rack 2"), ("--lost-contact", "goon"),
+                            ("--max-node-failures", "-1"), ("--hang-timeout", "0.5")]:
             with self.subTest(flag=flag, value=value):
                 self.check([flag, value, "x"], flag, '"%s"' % value, "allowed")
+
+    def test_files_that_can_not_be_are_named(self):
+        for flag in ("--result-file", "--preemption-file"):
+            with self.subTest(flag=flag):
+                words = ["--no-python", "true"]
+                self.check(["%s=%s" % (flag, self.work), *words], flag, self.work, "is a folder",
+                           "name a file in it")
+                missing = self.work + "/none"
+                self.check(["%s=%s/x" % (flag, missing), *words], flag, missing, "make it")
+
+    def test_a_long_value_is_not_shown_whole(self):
+        process = self.run_to_end("run", "--topology-key=" + 100000 * "k", "x")
+        self.assert_ends(process, 64, '--topology-key: "kkk', "(100000 bytes) is not valid")
+        self.assertLess(len(process.err), 400)
 
     def test_shortened_flags_are_refused(self):
         self.check(["--nproc", "2", "x"], "--nproc;", "can't be shortened")
@@ -151,10 +169,11 @@ class Usage(process_kit.Case):
 
     def test_help_and_version(self):
         for words in (["help"], ["--help"], ["run", "--help"], ["rendezvous", "--help"],
-                      ["status", "--help"]):
+                      ["status", "--help"], ["drain", "--help"]):
             process = self.run_to_end(*words)
             self.assert_ends(process, 0)
             self.assertIn("Usage: muster", process.out)
+            self.assertNotIn("\n\n\n", process.out)
         for words in (["version"], ["--version"], ["run", "--version"]):
             process = self.run_to_end(*words)
             self.assert_ends(process, 0)

@@ -14,6 +14,16 @@ WORKER = os.environ.get("LEAVE_WORKER") or os.path.join(ROOT, "tests/integration
 FOREVER = 1000000
 
 
+def has_socket(pid):
+    for entry in os.scandir("/proc/%d/fd" % pid):
+        try:
+            if os.readlink(entry.path).startswith("socket:"):
+                return True
+        except FileNotFoundError:
+            pass
+    return False
+
+
 class Leaving(process_kit.Case):
     def setUp(self):
         super().setUp()
@@ -116,11 +126,48 @@ class Leaving(process_kit.Case):
         self.assertIn("(127.0.0.1)", drain.err)
         drain = self.drain("--rdzv-id=other", "127.0.0.1")
         self.assertEqual(drain.code, 1, drain.said())
-        self.assertIn('is in job "other" here; there is no node', drain.err)
-        self.assertEqual(self.drain().code, 64)
+        self.assertIn('no job "other" is here', drain.err)
         self.end(node)
         away = self.run_to_end("drain", self.endpoint, "127.0.0.1")
         self.assertEqual(away.code, 69, away.said())
+
+    def test_without_a_job_there_is_no_node(self):
+        drain = self.drain("--wait", "127.0.0.1")
+        self.assertEqual(drain.code, 1, drain.said())
+        self.assertIn('no node "127.0.0.1" is in any job here; there is no node', drain.err)
+        self.end()
+
+    def test_a_wait_that_is_over_or_interrupted_leaves_the_order_standing(self):
+        nodes = [self.node(i, nnodes="1:2", mode="never") for i in (1, 2)]
+        self.wait_for_steps(0, ranks=2)
+        # Options may follow the node.
+        drain = self.run_to_end("drain", "127.0.0.2", "--wait", self.endpoint, "--timeout", "0.2")
+        self.assertEqual(drain.code, 1, drain.said())
+        self.assertIn('node "127.0.0.2" is to leave, but is still here; the order stands', drain.err)
+        waiting = self.start("drain", "127.0.0.2", self.endpoint, "--wait")
+        wait_for(lambda: has_socket(waiting.pid), "its call")
+        waiting.signal(signal.SIGINT)
+        self.assertEqual(waiting.wait(), -signal.SIGINT, waiting.said())
+        self.assertEqual(waiting.err, "")
+        self.end(*nodes)
+
+    def test_drain_names_what_it_does_not_understand(self):
+        for words, sentence in (
+                ([], "no node was named"),
+                (["a", "b"], 'unexpected word "b" after the node "a"'),
+                (["a", "--wait", "--", "--wait"], 'unexpected word "--wait" after the node "a"'),
+                (["a", "--wayt"], "did you mean --wait?"),
+                (["a", "--rdzv-endpoint=:x"], '--rdzv-endpoint: ":x" is not valid'),
+                (["a", "--wait", "--timeout=0"], '--timeout: "0" is not valid'),
+                (["a", "--wait", "--timeout=3601"], '--timeout: "3601" is not valid'),
+                (["a", "--wait", "--timeout=soon"], '--timeout: "soon" is not valid'),
+                (["a", "--timeout=5"], "--timeout says how long --wait waits")):
+            with self.subTest(words=words):
+                drain = self.drain(*words)
+                self.assertEqual(drain.code, 64, drain.said())
+                self.assertIn(sentence, drain.err)
+                self.assertEqual(drain.err.count("\n"), 1)
+        self.end()
 
     def test_a_notice_is_as_good_as_a_signal(self):
         notice = os.path.join(self.work, "notice")
