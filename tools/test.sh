@@ -48,6 +48,7 @@ script_step() { # NAME, command...: one test
 bazel_step unit //...
 script_step tree python3 tools/check_tree.py
 script_step setup bash tools/setup_test.sh
+script_step proto python3 tools/check_proto_test.py
 if [ "$quick" = no ]; then
   # The parts with threads, raw memory and bytes from outside. gRPC itself stays out: see .bazelrc.
   bazel_step asan --config=asan //base/... //rendezvous/core/... //agent/core/... \
