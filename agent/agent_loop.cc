@@ -79,7 +79,7 @@ void AgentLoop::Step(const AgentEvent& event) {
   PerformAll(machine_->Step(input, event));
 }
 
-void AgentLoop::PerformAll(std::vector<AgentEffect> effects) {
+void AgentLoop::PerformAll(const std::vector<AgentEffect>& effects) {
   for (const AgentEffect& effect : effects) {
     std::visit([this](const auto& e) { Perform(e); }, effect);
   }
@@ -262,6 +262,7 @@ void AgentLoop::Perform(const SpawnGroup& spawn) {
   int worker_count = settings_.core.attach.worker_count;
   parts_.service->OpenRound(ServiceRound());
   std::vector<WorkerOutput> outputs;
+  outputs.reserve(worker_count);
   for (int i = 0; i < worker_count; ++i) {
     outputs.push_back(OutputOf(LocalRank(i), Rank(place_.first_rank.value + i)));
   }

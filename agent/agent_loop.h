@@ -89,7 +89,7 @@ class AgentLoop : public rendezvous::SessionObserver,
   void StepWhatIsReady();
   Duration UntilNextWakeup() const;
   void WaitForOutput();
-  void PerformAll(std::vector<AgentEffect> effects);
+  void PerformAll(const std::vector<AgentEffect>& effects);
   void Perform(const Connect&);
   void Perform(const Disconnect&);
   void Perform(const ProbeEndpoint&);

@@ -2,10 +2,10 @@
 #ifndef MUSTER_AGENT_TASK_QUEUE_H_
 #define MUSTER_AGENT_TASK_QUEUE_H_
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <utility>
 
 #include "base/instant.h"
@@ -42,12 +42,15 @@ class TaskQueue {
   // The next task; nothing after `most` without one. A negative `most` is none, Duration::max() for
   // ever.
   std::function<void()> Take(Duration most) {
-    std::unique_lock lock(mutex_);
-    auto has_task = [this]() MUSTER_REQUIRES(mutex_) { return !tasks_.empty(); };
-    if (most == Duration::max()) {
-      arrived_.wait(lock, has_task);
-    } else if (!arrived_.wait_for(lock, most, has_task)) {
-      return nullptr;
+    const auto begin = std::chrono::steady_clock::now();
+    base::MutexLock lock(mutex_);
+    while (tasks_.empty()) {
+      if (most == Duration::max()) {
+        arrived_.wait(mutex_);
+        continue;
+      }
+      const bool is_late = arrived_.wait_until(mutex_, begin + most) == std::cv_status::timeout;
+      if (is_late && tasks_.empty()) return nullptr;
     }
     std::function<void()> task = std::move(tasks_.front());
     tasks_.pop_front();

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What a change must pass before it is shown: format, lint, the rules of the tree, all tests.
+# What a change must pass before it is shown: format, lint (locks too), the rules of the tree, the wire, all
+# tests.
 #
 #   tools/presubmit.sh [--base REV] [--no-tests]     what changed since REV (default: origin/main, else HEAD~1)
 set -uo pipefail
@@ -11,7 +12,7 @@ while [ $# -gt 0 ]; do
   case "$1" in
     --base) base=${2:?presubmit.sh: --base needs a revision}; shift ;;
     --no-tests) tests=no ;;
-    -h | --help) sed -n '2,4s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,5s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *)
       echo "presubmit.sh: unknown option '$1'; see tools/presubmit.sh --help" >&2
       exit 64
@@ -43,12 +44,21 @@ if command -v shellcheck >/dev/null; then
   [ ${#scripts[@]} -eq 0 ] || shellcheck "${scripts[@]}" || fail "shellcheck: see above"
 fi
 python3 tools/check_tree.py || fail "the rules of the tree: see above"
+if [ -n "$(git diff --name-only "$base" -- 'proto/*.proto')" ]; then
+  python3 tools/check_proto.py "$base" || fail "the wire: see above"
+fi
 
 # Generated headers must exist before clang-tidy can read a file that includes them.
 bazel build --noshow_progress --show_result=0 //... 2>&1 | grep -v '^INFO:\|^$'
 [ "${PIPESTATUS[0]}" = 0 ] || fail "the build: see above"
 python3 tools/compdb.py
-mapfile -t units < <(changed '*.cc')
+# A header is read by what stands beside it.
+mapfile -t units < <({
+  changed '*.cc'
+  for header in $(changed '*.h'); do
+    for unit in "${header%.h}.cc" "${header%.h}_test.cc"; do [ ! -f "$unit" ] || echo "$unit"; done
+  done
+} | sort -u)
 if [ ${#units[@]} -gt 0 ]; then
   printf '%s\n' "${units[@]}" | xargs -P "$(nproc)" -n 1 clang-tidy --quiet -p . 2>/dev/null ||
     fail "clang-tidy: see above"

@@ -35,6 +35,7 @@ done
 
 # MUSTER_OS_RELEASE lets the tests of this script show it another system.
 os_release=${MUSTER_OS_RELEASE:-/etc/os-release}
+# shellcheck source=/dev/null  # which file it is, is the machine's affair
 system=$( (. "$os_release" && echo "${ID:-unknown} ${VERSION_ID:-}") 2>/dev/null || echo unknown)
 if [ "$system" != "debian 12" ]; then
   if [ "$any_system" = no ]; then

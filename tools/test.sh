@@ -49,11 +49,13 @@ bazel_step unit //...
 script_step tree python3 tools/check_tree.py
 script_step setup bash tools/setup_test.sh
 script_step bench bash tools/bench_test.sh
+script_step proto python3 tools/check_proto_test.py
 if [ "$quick" = no ]; then
   # The parts with threads, raw memory and bytes from outside. gRPC itself stays out: see .bazelrc.
   bazel_step asan --config=asan //base/... //rendezvous/core/... //agent/core/... \
     //agent/guardian/... //agent/process/... //worker_sdk/...
-  bazel_step tsan --config=tsan //base/... //agent/process/... //worker_sdk/...
+  bazel_step tsan --config=tsan //base/... //agent:all //agent/process/... //agent/server/... \
+    //rendezvous/server/... //rendezvous/client/... //worker_sdk/...
   script_step quickstart tools/quickstart.sh
   script_step multi_node examples/multi_node.sh
 fi

@@ -103,7 +103,7 @@ struct WorkerKnowsCheckpoint {
 struct StopRequested {
   int signal = 0;
   // What announced it, if it was no such signal: "preemption notice /run/preempted".
-  std::string notice = "";
+  std::string notice{};
 };
 
 struct GuardianLost {

@@ -1,14 +1,9 @@
 // The channel to the workers, with raw clients on its socket and a double of the rendezvous behind.
 #include "agent/server/worker_service.h"
 
-#include <poll.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <condition_variable>
-#include <cstddef>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -17,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/server/raw_client.h"
 #include "base/worker_channel.h"
 #include "gtest/gtest.h"
 #include "rendezvous/client/fake_rendezvous_client.h"
@@ -24,75 +20,7 @@
 namespace muster::agent {
 namespace {
 
-using worker_channel::Message;
-
 constexpr int kPatienceMs = 20'000;
-
-// One worker's end of the channel.
-class RawClient {
- public:
-  explicit RawClient(const std::string& name) : socket_(socket(AF_UNIX, SOCK_STREAM, 0)) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::memcpy(&address.sun_path[1], name.data(), name.size());
-    auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-    EXPECT_EQ(connect(socket_, reinterpret_cast<const sockaddr*>(&address), size), 0);
-  }
-  ~RawClient() { close(socket_); }
-  RawClient(const RawClient&) = delete;
-  RawClient& operator=(const RawClient&) = delete;
-
-  void SendBytes(const std::string& bytes) {
-    size_t sent = 0;
-    while (sent < bytes.size()) {
-      ssize_t put = send(socket_, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
-      if (put <= 0) return;
-      sent += static_cast<size_t>(put);
-    }
-  }
-  void Send(const Message& message) { SendBytes(worker_channel::Encode(message)); }
-
-  // Nothing if the connection was closed, or nothing came in time.
-  std::optional<Message> Next() {
-    while (true) {
-      worker_channel::Decoded decoded = worker_channel::Decode(received_);
-      if (decoded.kind == worker_channel::Decoded::Kind::kMessage) {
-        received_.erase(0, decoded.consumed);
-        return decoded.message;
-      }
-      char bytes[4096];
-      pollfd polled{socket_, POLLIN, 0};
-      if (poll(&polled, 1, kPatienceMs) != 1) return std::nullopt;
-      ssize_t got = recv(socket_, bytes, sizeof bytes, 0);
-      if (got <= 0) {
-        is_closed_ = true;
-        return std::nullopt;
-      }
-      received_.append(bytes, static_cast<size_t>(got));
-    }
-  }
-
-  template <class Wanted>
-  Wanted Get() {
-    std::optional<Message> message = Next();
-    if (message && std::holds_alternative<Wanted>(*message)) return std::get<Wanted>(*message);
-    ADD_FAILURE() << (message ? "another message" : "no message");
-    return {};
-  }
-
-  // The service has closed the connection.
-  bool IsClosed() {
-    while (!is_closed_) {
-      if (!Next() && !is_closed_) return false;
-    }
-    return true;
-  }
-
- private:
-  int socket_;
-  std::string received_;
-  bool is_closed_ = false;
-};
 
 class Observer : public WorkerServiceObserver {
  public:

@@ -62,7 +62,7 @@ class JobStory {
     int64_t last_commit_step = 0;
     // Absent: that of the last round it was told to start.
     std::optional<uint64_t> highest_round = std::nullopt;
-    std::string program = "";
+    std::string program{};
     NodeFacts facts = {};
     bool is_drained = false;
   };

@@ -1,4 +1,5 @@
-// The build finds CUDA and NCCL at configure time, or does without. Built only where they were found.
+// The build finds CUDA and NCCL at configure time, or does without. Built only where they were
+// found.
 #include <gtest/gtest.h>
 #include <nccl.h>
 

@@ -1,6 +1,6 @@
-#include "tests/device/vector_add.h"
-
 #include <cuda_runtime.h>
+
+#include "tests/device/vector_add.h"
 
 namespace muster::device {
 namespace {

@@ -1,5 +1,5 @@
-// One small kernel, to prove that what the build found (nvcc, the CUDA runtime) can be compiled, linked
-// and, where there is a GPU, run. Host code only sees this function. Not thread-safe.
+// One small kernel, to prove that what the build found (nvcc, the CUDA runtime) can be compiled,
+// linked and, where there is a GPU, run. Host code only sees this function. Not thread-safe.
 #ifndef MUSTER_TESTS_DEVICE_VECTOR_ADD_H_
 #define MUSTER_TESTS_DEVICE_VECTOR_ADD_H_
 
