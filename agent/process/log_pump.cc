@@ -461,13 +461,13 @@ void LogPump::Say(std::string_view line) {
   loop_->Post([loop = loop_.get(), text = std::string(line)] { loop->Say(text); });
 }
 
-void LogPump::StderrTail(LocalRank local_rank, std::function<void(std::string)> done) {
+void LogPump::StderrTail(LocalRank local_rank, const std::function<void(std::string)>& done) {
   bool is_asked = loop_->Post([=, loop = loop_.get()] { done(loop->Tail(local_rank)); });
   if (!is_asked) done({});
 }
 
 void LogPump::Finish(RoundId round, Duration patience,
-                     std::function<void(std::vector<LostOutput>)> done) {
+                     const std::function<void(std::vector<LostOutput>)>& done) {
   Instant deadline = SystemClock().Now() + patience;
   bool is_asked = loop_->Post([=, loop = loop_.get()] { loop->Finish({round, deadline, done}); });
   if (!is_asked) done({});

@@ -70,13 +70,14 @@ class LogPump {
   // The last lines of a worker's stderr, at most 4 KiB, whole lines where possible. Of the newest
   // round that has this local rank. What an ended worker wrote before it ended is included. Stays
   // available until the next Open().
-  void StderrTail(LocalRank local_rank, std::function<void(std::string)> done);
+  void StderrTail(LocalRank local_rank, const std::function<void(std::string)>& done);
 
   // Answers once all that the round's workers wrote is taken, shown and written. `patience` bounds
   // the first two: a left-over process may hold a pipe open, the console may be stuck. A disk that
   // is slow is waited for, one that is stuck (kFileStuckAfter) isn't. The round's pipes and files
   // are closed then. Tells what was lost in this round, each place once.
-  void Finish(RoundId round, Duration patience, std::function<void(std::vector<LostOutput>)> done);
+  void Finish(RoundId round, Duration patience,
+              const std::function<void(std::vector<LostOutput>)>& done);
 
  private:
   class Loop;

@@ -87,7 +87,7 @@ std::optional<Interpreter> OfBinary(const Reader& file) {
     if (!file.Read(&segment, header.e_phoff + static_cast<uint64_t>(i) * sizeof(Segment))) break;
     if (segment.p_type != PT_INTERP || segment.p_filesz > kMostPath) continue;
     std::string path = file.Read(segment.p_filesz, segment.p_offset);
-    return Interpreter{.path = path.c_str()};  // up to its terminating NUL
+    return Interpreter{.path = path.substr(0, path.find('\0'))};
   }
   return std::nullopt;
 }

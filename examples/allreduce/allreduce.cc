@@ -18,7 +18,8 @@ int main() {
       (*group)->AllReduce(muster::MutableView(values), muster::ReduceOp::kSum).Wait();
   if (!status.ok()) return std::fprintf(stderr, "%s\n", status.message().c_str()), 1;
 
-  bool is_right = values.back() == static_cast<float>(world * (world + 1) / 2);
+  int expected = world * (world + 1) / 2;
+  bool is_right = values.back() == static_cast<float>(expected);
   std::printf("rank %d of %d: sum %g, %s\n", rank, world, values.back(),
               is_right ? "right" : "WRONG");
   return is_right ? 0 : 1;

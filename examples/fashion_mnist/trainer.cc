@@ -183,8 +183,7 @@ float Trainer::LearningRate() const {
 
 Status Trainer::FinishEpoch() {
   std::array<double, 2> loss = {loss_sum_, static_cast<double>(loss_count_)};
-  const Status summed =
-      surroundings_.group.AllReduce(MutableView(loss), muster::ReduceOp::kSum).Wait();
+  Status summed = surroundings_.group.AllReduce(MutableView(loss), muster::ReduceOp::kSum).Wait();
   if (!summed.ok()) return summed;
   const muster::Result<double> accuracy = Evaluate();
   if (!accuracy.ok()) return accuracy.status();
@@ -220,7 +219,7 @@ muster::Result<double> Trainer::Evaluate() {
       if (best == images.labels[mine[begin + i]]) ++right_and_all[0];
     }
   }
-  const Status summed =
+  Status summed =
       surroundings_.group.AllReduce(MutableView(right_and_all), muster::ReduceOp::kSum).Wait();
   if (!summed.ok()) return summed;
   return static_cast<double>(right_and_all[0]) /
@@ -245,7 +244,7 @@ Status Trainer::Save() {
     snapshot.tensors.push_back(
         {.name = "momentum." + tensor.name, .data = muster::View(momenta_[i]), .shape = shape});
   }
-  const Status saved = store_->Save(snapshot);
+  Status saved = store_->Save(snapshot);
   if (saved.code() == StatusCode::kAborted) return saved;
   // A full disk is no reason to lose the run: the next try may succeed.
   surroundings_.report.Line(saved.ok() ? Format("checkpoint step=%ld", static_cast<long>(step_))

@@ -11,6 +11,10 @@ namespace {
 // How often a node that waits for the next commit is told that none has come.
 constexpr Duration kGrowthNoticeInterval = std::chrono::minutes(10);
 
+std::string LossText(const std::string& node_name, const std::string& why) {
+  return "node " + node_name + " is lost: " + why;
+}
+
 }  // namespace
 
 void JobMachine::Rules::Evaluate() {
@@ -234,7 +238,7 @@ void JobMachine::Rules::Lose(const std::vector<Member*>& members, const std::str
   Rank culprit(-1);
   for (Member* member : members) {
     const std::string& name = member->attach.node_name;
-    Note("node " + name + " is lost: " + why);
+    Note(LossText(name, why));
     const Rank first_rank =
         round_ && member->slot ? round_->slots[*member->slot].first_rank : Rank(-1);
     if (LoseSlot(*member)) {
@@ -334,7 +338,7 @@ void JobMachine::Rules::Handle(Member& member, const Leave& message) {
   // While recovering a loss may still be made good, but this one has said that it can't.
   if (state_ == JobState::kRecovering && member.slot) {
     BeginStop(StopOrigin::kLoss, StopCause::kPeerLost,
-              "node " + member.attach.node_name + " is lost: " + message.reason,
+              LossText(member.attach.node_name, message.reason),
               round_->slots[*member.slot].first_rank);
   }
   Lose({&member}, message.reason);
@@ -368,7 +372,7 @@ void JobMachine::Rules::TellNewcomer(Member& member) {
 
 std::string JobMachine::Rules::WaitingForText() const {
   if (!WantsScaleUp()) return "waits as a spare";
-  const std::string text = "joins at the next checkpoint (--scale-up)";
+  std::string text = "joins at the next checkpoint (--scale-up)";
   const Duration since = input_.now - std::max(round_->began, last_commit_at_);
   if (since < kGrowthNoticeInterval) return text;
   const auto tens = since / kGrowthNoticeInterval;

@@ -175,11 +175,9 @@ void FirstByteListener::LookAt(int fd) {
   ssize_t got = recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
   Forget(fd);
-  if (got <= 0) {
-    close(fd);
-  } else if (first == kHttp2Preface || first == kTlsHello) {
+  if (got > 0 && (first == kHttp2Preface || first == kTlsHello)) {
     grpc_->Accept(fd);
-  } else if (other_ != nullptr) {
+  } else if (got > 0 && other_ != nullptr) {
     other_->Accept(fd, first);
   } else {
     close(fd);

@@ -242,15 +242,16 @@ bool RendezvousLoop::WaitUntilIdle(Duration most, Duration linger) {
 
 // ---- sessions ------------------------------------------------------------------------------
 
-void RendezvousLoop::OpenSession(SessionId id, Attach attach, std::shared_ptr<SessionSink> sink) {
+void RendezvousLoop::OpenSession(SessionId id, Attach attach,
+                                 const std::shared_ptr<SessionSink>& sink) {
   bool taken = Enqueue([this, id, attach = std::move(attach), sink](Instant now) mutable {
-    Open(now, id, std::move(attach), std::move(sink));
+    Open(now, id, std::move(attach), sink);
   });
   if (!taken) sink->Cut(ShuttingDown());
 }
 
 void RendezvousLoop::Open(Instant now, SessionId id, Attach attach,
-                          std::shared_ptr<SessionSink> sink) {
+                          const std::shared_ptr<SessionSink>& sink) {
   if (now.IsNever()) return sink->Cut(ShuttingDown());
   HostedJob* job = JobFor(attach.terms.run_id);
   if (job == nullptr)
@@ -324,7 +325,7 @@ void RendezvousLoop::Report(const std::string& run_id, RoundId round, const std:
 // ---- calls ---------------------------------------------------------------------------------
 
 CallId RendezvousLoop::EnqueueCall(
-    const std::string& run_id, CallAnswer answer,
+    const std::string& run_id, const CallAnswer& answer,
     std::function<void(Instant, HostedJob&, CallId, CallAnswer)> call) {
   CallId id(++last_id_);
   bool taken = Enqueue(
@@ -343,27 +344,28 @@ CallId RendezvousLoop::EnqueueCall(
 }
 
 CallId RendezvousLoop::SetKey(RoundScope scope, std::string key, std::string value,
-                              CallAnswer answer) {
+                              const CallAnswer& answer) {
   std::string run_id = scope.run_id;
-  return EnqueueCall(run_id, std::move(answer),
+  return EnqueueCall(run_id, answer,
                      [scope = std::move(scope), key = std::move(key), value = std::move(value)](
                          Instant, HostedJob& job, CallId, const CallAnswer& answer) {
                        job.SetKey(scope, key, value, answer);
                      });
 }
 
-CallId RendezvousLoop::GetKey(RoundScope scope, std::string key, Duration wait, CallAnswer answer) {
+CallId RendezvousLoop::GetKey(RoundScope scope, std::string key, Duration wait,
+                              const CallAnswer& answer) {
   std::string run_id = scope.run_id;
-  return EnqueueCall(run_id, std::move(answer),
+  return EnqueueCall(run_id, answer,
                      [scope = std::move(scope), key = std::move(key), wait](
                          Instant now, HostedJob& job, CallId call, CallAnswer answer) {
                        job.GetKey(now, call, scope, key, wait, std::move(answer));
                      });
 }
 
-CallId RendezvousLoop::Barrier(RoundScope scope, BarrierCall barrier, CallAnswer answer) {
+CallId RendezvousLoop::Barrier(RoundScope scope, BarrierCall barrier, const CallAnswer& answer) {
   std::string run_id = scope.run_id;
-  return EnqueueCall(run_id, std::move(answer),
+  return EnqueueCall(run_id, answer,
                      [scope = std::move(scope), barrier = std::move(barrier)](
                          Instant now, HostedJob& job, CallId call, CallAnswer answer) {
                        job.Barrier(now, call, scope, barrier, std::move(answer));
@@ -377,7 +379,8 @@ void RendezvousLoop::CancelCall(const std::string& run_id, CallId call) {
   });
 }
 
-void RendezvousLoop::GetStatus(std::optional<std::string> run_id, StatusAnswer answer) {
+void RendezvousLoop::GetStatus(const std::optional<std::string>& run_id,
+                               const StatusAnswer& answer) {
   bool taken = Enqueue([this, run_id, answer](Instant now) {
     if (now.IsNever()) return answer(absl::CancelledError("the rendezvous is shutting down"));
     std::vector<JobStatus> jobs;
@@ -390,7 +393,7 @@ void RendezvousLoop::GetStatus(std::optional<std::string> run_id, StatusAnswer a
   if (!taken) answer(absl::CancelledError("the rendezvous is shutting down"));
 }
 
-void RendezvousLoop::Drain(DrainOrder order, DrainAnswer answer) {
+void RendezvousLoop::Drain(DrainOrder order, const DrainAnswer& answer) {
   bool taken = Enqueue([this, order = std::move(order), answer](Instant now) {
     if (now.IsNever()) return answer(ShuttingDown());
     StartDrain(now, order, answer);
@@ -457,7 +460,8 @@ void RendezvousLoop::AnswerDrains(Instant now) {
   std::erase_if(draining_, [](const Draining& drain) { return drain.answer == nullptr; });
 }
 
-WatchId RendezvousLoop::Watch(std::optional<std::string> run_id, std::shared_ptr<WatchSink> sink) {
+WatchId RendezvousLoop::Watch(const std::optional<std::string>& run_id,
+                              const std::shared_ptr<WatchSink>& sink) {
   WatchId id(++last_id_);
   bool taken = Enqueue([this, id, run_id, sink](Instant now) {
     if (now.IsNever()) return sink->Cut(ShuttingDown());

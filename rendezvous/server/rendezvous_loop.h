@@ -96,20 +96,20 @@ class RendezvousLoop : private JobOutlet {
   SessionId NewSessionId() { return SessionId(++last_id_); }
   // A stream's first message came. The sinks are shared: the stream and the loop both refer to one,
   // and either may end first.
-  void OpenSession(SessionId id, Attach attach, std::shared_ptr<SessionSink> sink);
+  void OpenSession(SessionId id, Attach attach, const std::shared_ptr<SessionSink>& sink);
   void TakeMessage(SessionId session, AgentMessage message);
   // To be called exactly once for each session, when its stream has ended for whatever reason.
   void SessionEnded(SessionId session);
 
-  CallId SetKey(RoundScope scope, std::string key, std::string value, CallAnswer answer);
-  CallId GetKey(RoundScope scope, std::string key, Duration wait, CallAnswer answer);
-  CallId Barrier(RoundScope scope, BarrierCall barrier, CallAnswer answer);
+  CallId SetKey(RoundScope scope, std::string key, std::string value, const CallAnswer& answer);
+  CallId GetKey(RoundScope scope, std::string key, Duration wait, const CallAnswer& answer);
+  CallId Barrier(RoundScope scope, BarrierCall barrier, const CallAnswer& answer);
   // The caller has gone.
   void CancelCall(const std::string& run_id, CallId call);
 
   // Of one job, of all if `run_id` is absent, of none if it is empty. NotFound: no such job.
   using StatusAnswer = std::function<void(absl::StatusOr<std::vector<JobStatus>>)>;
-  void GetStatus(std::optional<std::string> run_id, StatusAnswer answer);
+  void GetStatus(const std::optional<std::string>& run_id, const StatusAnswer& answer);
   // Drains a node by name or address: of that job, of every job if `run_id` is absent. Answers how
   // many agents were told, at once, or with `wait` when they are gone. Codes as in the proto.
   using DrainAnswer = std::function<void(absl::StatusOr<int>)>;
@@ -118,8 +118,8 @@ class RendezvousLoop : private JobOutlet {
     std::string node;
     Duration wait{0};
   };
-  void Drain(DrainOrder order, DrainAnswer answer);
-  WatchId Watch(std::optional<std::string> run_id, std::shared_ptr<WatchSink> sink);
+  void Drain(DrainOrder order, const DrainAnswer& answer);
+  WatchId Watch(const std::optional<std::string>& run_id, const std::shared_ptr<WatchSink>& sink);
   void Unwatch(WatchId watch);
 
   void HostStopping(const std::string& reason, int exit_code);
@@ -152,7 +152,7 @@ class RendezvousLoop : private JobOutlet {
   // False if the loop has stopped, or if so many tasks wait that one of these is too many; the task
   // is dropped then.
   bool Enqueue(Task task, size_t most_waiting = SIZE_MAX);
-  CallId EnqueueCall(const std::string& run_id, CallAnswer answer,
+  CallId EnqueueCall(const std::string& run_id, const CallAnswer& answer,
                      std::function<void(Instant, HostedJob&, CallId, CallAnswer)> call);
   void Run();
   // Handles what waits, and all that comes meanwhile. The caller has set is_turning_. With
@@ -162,7 +162,7 @@ class RendezvousLoop : private JobOutlet {
   // A job has changed: what is due for it next, and when.
   void NoteDue(const HostedJob& job);
   void Attend(Instant now);
-  void Open(Instant now, SessionId id, Attach attach, std::shared_ptr<SessionSink> sink);
+  void Open(Instant now, SessionId id, Attach attach, const std::shared_ptr<SessionSink>& sink);
   HostedJob* JobFor(const std::string& run_id);
   bool IsAbandoned(const HostedJob& job) const;
   void StartDrain(Instant now, const DrainOrder& order, DrainAnswer answer);

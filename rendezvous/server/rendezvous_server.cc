@@ -56,7 +56,7 @@ class RendezvousServer::Parts {
 };
 
 absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(
-    RendezvousServerOptions options) {
+    const RendezvousServerOptions& options) {
   auto parts = std::make_unique<Parts>();
   auto listener = FirstByteListener::Listen({.host = options.host, .port = options.port});
   if (!listener.ok()) return listener.status();

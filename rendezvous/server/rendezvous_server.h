@@ -47,7 +47,8 @@ class RendezvousServer {
   // AlreadyExists: the port is in use (the socket is exclusive). InvalidArgument: the host doesn't
   // resolve, isn't an address of this machine, or the state directory can't be used. Unavailable:
   // any other refusal of the system, in its words.
-  static absl::StatusOr<std::unique_ptr<RendezvousServer>> Start(RendezvousServerOptions options);
+  static absl::StatusOr<std::unique_ptr<RendezvousServer>> Start(
+      const RendezvousServerOptions& options);
   ~RendezvousServer();
   RendezvousServer(const RendezvousServer&) = delete;
   RendezvousServer& operator=(const RendezvousServer&) = delete;

@@ -195,11 +195,11 @@ class WatchReactor
       public WatchSink {
  public:
   static WatchReactor* New(RendezvousLoop* loop, grpc::CallbackServerContext* context,
-                           std::optional<std::string> run_id) {
+                           const std::optional<std::string>& run_id) {
     // Shared with the loop: either side may be the last that refers to it.
     std::shared_ptr<WatchReactor> reactor(new WatchReactor(loop, context));
     reactor->self_ = reactor;
-    reactor->watch_ = loop->Watch(std::move(run_id), reactor);
+    reactor->watch_ = loop->Watch(run_id, reactor);
     return reactor.get();
   }
 
@@ -334,10 +334,9 @@ class RendezvousService : public proto::Rendezvous::CallbackService {
     auto reactor = CallReactor::New(loop_);
     std::optional<std::string> run_id;
     if (request->has_run_id()) run_id = request->run_id();
-    loop_->GetStatus(std::move(run_id),
-                     [reactor, reply](const absl::StatusOr<std::vector<JobStatus>>& jobs) {
-                       reactor->Answer(jobs.status(), [&] { *reply = StatusToProto(*jobs); });
-                     });
+    loop_->GetStatus(run_id, [reactor, reply](const absl::StatusOr<std::vector<JobStatus>>& jobs) {
+      reactor->Answer(jobs.status(), [&] { *reply = StatusToProto(*jobs); });
+    });
     return reactor.get();
   }
 
@@ -359,7 +358,7 @@ class RendezvousService : public proto::Rendezvous::CallbackService {
                                                      const proto::WatchRequest* request) override {
     std::optional<std::string> run_id;
     if (request->has_run_id()) run_id = request->run_id();
-    return WatchReactor::New(loop_, context, std::move(run_id));
+    return WatchReactor::New(loop_, context, run_id);
   }
 
  private:

@@ -33,7 +33,8 @@ int AddUntilFinished(muster::Context& context) {
     muster::Status status =
         (*group)->AllReduce(muster::MutableView(values), muster::ReduceOp::kSum).Wait();
     if (!status.ok()) return Fail(status);
-    if (values[0] != static_cast<float>(world * (world - 1) / 2)) return 2;
+    const auto expected = world * (world - 1) / 2;
+    if (values[0] != static_cast<float>(expected)) return 2;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   } while (values[1] == 0);
   return 0;

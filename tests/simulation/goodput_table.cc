@@ -22,7 +22,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 // 419 unexpected interruptions in 54 days on 16,384 GPUs, 8 to a node (Llama 3, 2024).
-constexpr double kNodeMtbfDays = 54.0 * (16384 / 8) / 419;
+constexpr double kNodeMtbfDays = 54.0 * (16384 / 8.0) / 419;
 
 struct Settings {
   int nodes = 100'000;

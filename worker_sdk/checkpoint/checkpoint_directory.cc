@@ -88,7 +88,7 @@ Result<std::unique_ptr<CheckpointDirectory>> CheckpointDirectory::Open(FileSyste
     return Status(code, "the checkpoint directory " + path + " can't be used: " + reason.message() +
                             ": make it writable or name another");
   };
-  const Status made = MakeDirectories(file_system, path);
+  Status made = MakeDirectories(file_system, path);
   if (!made.ok()) return unusable(made);
   // Named like an unfinished checkpoint, so that it is cleaned up like one if we are killed here.
   const std::string probe =
@@ -126,10 +126,10 @@ Status CheckpointDirectory::RemoveTree(const std::string& name) {
   const std::string tree = Join(path_, name);
   const Result<std::vector<std::string>> files = file_system_.ListDirectory(tree);
   if (!files.ok()) return files.status();
-  for (const std::string& file : *files) {
-    if (IsOurFile(file)) continue;
+  const auto stranger = std::ranges::find_if_not(*files, IsOurFile);
+  if (stranger != files->end()) {
     return {StatusCode::kFailedPrecondition,
-            tree + " holds " + file + ", which isn't part of a checkpoint: move it elsewhere"};
+            tree + " holds " + *stranger + ", which isn't part of a checkpoint: move it elsewhere"};
   }
   for (const std::string& file : *files) {
     Status removed = file_system_.RemoveFile(Join(tree, file));
@@ -250,11 +250,11 @@ Status CheckpointDirectory::Begin(const CheckpointName& name) {
               PathOf(name) + " exists already, and a checkpoint is never written over"};
     }
     if (entry == temporary) {
-      const Status removed = RemoveTree(entry);
+      Status removed = RemoveTree(entry);
       if (!removed.ok()) return removed;
     }
   }
-  const Status made = file_system_.CreateDirectory(Join(path_, temporary));
+  Status made = file_system_.CreateDirectory(Join(path_, temporary));
   if (made.ok()) current_ = name;
   return made;
 }

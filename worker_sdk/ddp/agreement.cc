@@ -88,7 +88,8 @@ Status CheckAgreement(ProcessGroup& group, const std::vector<std::string>& lines
                .Wait();
   if (!status.ok()) return status;
   auto sentence_of = [&](size_t rank) {
-    return std::string(sentences.substr(rank * kSentenceBytes, kSentenceBytes).c_str());
+    const std::string padded = sentences.substr(rank * kSentenceBytes, kSentenceBytes);
+    return padded.substr(0, padded.find('\0'));
   };
   for (size_t r = 0; r < ranks; ++r) {
     if (all[r].code != 0) {

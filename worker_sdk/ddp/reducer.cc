@@ -208,6 +208,7 @@ Status Reducer::Finish() {
 
 Status Reducer::NameMissing(const std::vector<char>& marked) {
   std::vector<uint8_t> missing;
+  missing.reserve(marked.size());
   for (char is_marked : marked) missing.push_back(is_marked != 0 ? 0 : 1);
   std::vector<uint8_t> by_rank(missing.size() * static_cast<size_t>(group_.world_size()));
   Status status = group_.AllGather(View(missing), MutableView(by_rank)).Wait();

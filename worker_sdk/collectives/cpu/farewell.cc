@@ -39,6 +39,7 @@ void SendToAll(const std::vector<Link*>& links, const FrameHeader& header,
                std::span<const std::byte> payload, const AbortSignal* abort,
                SteadyClock::time_point until) {
   std::vector<LastFrame> frames;
+  frames.reserve(links.size());
   for (Link* link : links) frames.push_back({link});
   for (;;) {
     std::vector<pollfd> fds;

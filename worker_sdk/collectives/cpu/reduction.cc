@@ -24,14 +24,19 @@ auto Wrapping(T value) {
   }
 }
 
+template <class T>
+bool IsNan(T value) {
+  return value != value;  // NOLINT(misc-redundant-expression): true of a NaN, and of integers never
+}
+
 template <ReduceOp kOp, class T>
 T Combine(T first, T next) {
   if constexpr (kOp == ReduceOp::kProd) {
     return static_cast<T>(Wrapping(first) * Wrapping(next));
   } else if constexpr (kOp == ReduceOp::kMin) {
-    return (next < first) || (next != next) ? next : first;
+    return (next < first) || IsNan(next) ? next : first;
   } else if constexpr (kOp == ReduceOp::kMax) {
-    return (first < next) || (next != next) ? next : first;
+    return (first < next) || IsNan(next) ? next : first;
   } else {
     return static_cast<T>(Wrapping(first) + Wrapping(next));
   }
