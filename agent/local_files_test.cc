@@ -152,6 +152,7 @@ TEST(FreePort, IsFreeAtEveryAddress) {
   constexpr int kTaken = 900;
   constexpr int kChoices = 300;
   std::vector<int> taken;
+  taken.reserve(kTaken);
   for (int i = 0; i < kTaken; ++i) taken.push_back(BindTo(INADDR_LOOPBACK + 6, 0));
   for (int i = 0; i < kChoices; ++i) {
     uint16_t port = FindFreePort();

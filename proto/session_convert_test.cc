@@ -30,7 +30,7 @@ WorkerFailure SomeFailure() {
   failure.age = std::chrono::milliseconds(12);
   failure.failed_to_start = true;
   failure.error_file = "/tmp/error.json";
-  failure.message = std::string("bad \xc3 byte\0and a zero", 22);
+  failure.message = std::string("bad \xc3 byte\0and a zero", 21);
   failure.stderr_tail = "last line";
   failure.log_path = "/logs/attempt_0/3/stderr.log";
   failure.hung = true;

@@ -211,6 +211,7 @@ TEST(GuardianDeath, AnAgentKilledAtAnyInstantLeavesNothing) {
       WorkerObserver observer;
       GuardianRunner runner(link, &observer);
       std::vector<WorkerCommand> workers;
+      workers.reserve(4);
       for (int rank = 0; rank < 4; ++rank) workers.push_back(ShellWorker(rank, kFamily, &life));
       runner.Spawn(kRound, workers);
       pause();

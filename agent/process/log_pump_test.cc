@@ -143,6 +143,7 @@ TEST_F(LogPumpTest, KeepsLinesWholeUnderTwoLoudWriters) {
   auto pipes = pump_->Open(kRound, {Output(0), Output(1)});
   constexpr int kLines = 20000;
   std::vector<std::thread> writers;
+  writers.reserve(2);
   std::vector<char> wrote_all(2, 0);
   for (int i = 0; i < 2; ++i) {
     writers.emplace_back([&, i] {
@@ -235,7 +236,7 @@ TEST_F(LogPumpTest, AFullDiskCostsTheFileAndNothingElse) {
   EXPECT_EQ(lost[0].place, "/dev/full");
   EXPECT_EQ(lost[0].reason, "No space left on device");
   EXPECT_EQ(lost[0].bytes, text.size());
-  EXPECT_EQ(Out().size(), text.size() + 100000 * 6);
+  EXPECT_EQ(Out().size(), text.size() + size_t{100000} * 6);
   // Said once.
   EXPECT_EQ(
       Err(),
@@ -379,7 +380,7 @@ TEST_F(LogPumpTest, AConsoleThatLagsLosesNothing) {
   close(console[1]);
   reader.join();
   close(console[0]);
-  EXPECT_EQ(shown.size(), text.size() + (12 << 10) * 6);
+  EXPECT_EQ(shown.size(), text.size() + (size_t{12} << 10) * 6);
 }
 
 TEST_F(LogPumpTest, AConsoleWhoseReaderHasGoneIsNoEndOfTheAgent) {

@@ -449,6 +449,7 @@ TEST_F(WorkerServiceTest, TooManyWaitingRequestsAreRefused) {
 
 TEST_F(WorkerServiceTest, AWorkerHasAFewConnectionsAtMost) {
   std::vector<std::unique_ptr<RawClient>> clients;
+  clients.reserve(4);
   for (int i = 0; i < 4; ++i) clients.push_back(Worker(0));
   auto fifth = Connect();
   fifth->Send(worker_channel::Hello{.worker_id = "w/1/0", .pid = 1, .sdk_version = "1"});

@@ -80,6 +80,7 @@ TEST(Mlp, GradientsAddUp) {
   const Step once(model, batch, 0, 1);
   std::vector<std::vector<float>> twice = once.gradients;
   std::vector<float*> pointers;
+  pointers.reserve(twice.size());
   for (auto& gradient : twice) pointers.push_back(gradient.data());
   RandomStream random(1);
   model.TrainStep(batch.inputs, batch.labels, 0, random, pointers, [](size_t) {});

@@ -12,6 +12,7 @@ namespace {
 std::optional<Options> Parse(std::vector<std::string> arguments, int* exit_code) {
   arguments.insert(arguments.begin(), "fashion_mnist");
   std::vector<char*> argv;
+  argv.reserve(arguments.size());
   for (std::string& argument : arguments) argv.push_back(argument.data());
   return ParseOptions(static_cast<int>(argv.size()), argv.data(), exit_code);
 }

@@ -17,7 +17,7 @@ std::string Printed(bool is_terminal, const Use& use) {
   Report report(out, is_terminal);
   use(report);
   std::fclose(out);
-  const std::string printed(text, size);
+  std::string printed(text, size);
   std::free(text);  // NOLINT: as open_memstream() wants it
   return printed;
 }

@@ -68,7 +68,7 @@ TEST(FakeRendezvousClient, WaitsForKeys) {
     FakeRendezvousClient client(&diary);
     client.GetKey({}, "k", Duration(0), note);
     client.GetKey({}, "k", std::chrono::seconds(1), note);
-    client.SetKey({}, "k", "v", [](absl::Status s) { EXPECT_TRUE(s.ok()); });
+    client.SetKey({}, "k", "v", [](const absl::Status& s) { EXPECT_TRUE(s.ok()); });
     client.GetKey({}, "k", Duration(0), note);
     client.GetKey({}, "other", std::chrono::seconds(1), note);
     client.EndWaits(absl::AbortedError("the round is over"));

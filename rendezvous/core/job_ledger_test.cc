@@ -175,7 +175,7 @@ TEST(JobLedger, AReplacementOfALostNodeIsLetInAtOnce) {
 TEST(JobLedger, TimeBringsANodeBackThatWasSetAside) {
   JobStory story = RunningPair({.min = 1, .max = 2, .max_node_failures = 2});
   LoseAndReplace(story, 2);
-  story.Lapse(9 * 60'000);
+  story.Lapse(int64_t{9} * 60'000);
   EXPECT_EQ(story.machine().state(), JobState::kRunning);
   story.Lapse(60'000);
   EXPECT_EQ(story.machine().state(), JobState::kStopping) << "the world grows again";

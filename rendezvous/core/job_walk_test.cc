@@ -181,7 +181,7 @@ TEST_P(Walk, EveryEventLeadsWhereTheTableSays) {
   const size_t column = std::find(kColumns.begin(), kColumns.end(), state) - kColumns.begin();
   EXPECT_EQ(kTable.size(), kEvents.size());
   for (const auto& [event, feed] : kEvents) {
-    SCOPED_TRACE(state + " x " + event);
+    SCOPED_TRACE(::testing::Message() << state << " x " << event);
     JobStory story({.min = 2, .max = 3});
     kStates.at(state)(story);
     ASSERT_EQ(JobStateName(story.machine().state()), state);

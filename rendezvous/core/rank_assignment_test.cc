@@ -180,6 +180,7 @@ TEST(RankAssignment, WithNodeRanksForAllTheOrderIsTheirs) {
     std::shuffle(ranks.begin(), ranks.end(), random);
     std::vector<Candidate> candidates;
     const int count = 1 + static_cast<int>(random() % 16);
+    candidates.reserve(count);
     for (int i = 0; i < count; ++i) candidates.push_back(Arrival(i + 1, ranks[i]));
     const Assignment assignment = AssignRanks(candidates, 16);
     int last = -1;

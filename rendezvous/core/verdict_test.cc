@@ -22,6 +22,7 @@ WorkerFailure Failure(int rank, int code, int age_ms = 0) {
 
 std::vector<int> Ranks(const std::vector<WorkerFailure>& failures) {
   std::vector<int> ranks;
+  ranks.reserve(failures.size());
   for (const WorkerFailure& failure : failures) ranks.push_back(failure.rank.value);
   return ranks;
 }

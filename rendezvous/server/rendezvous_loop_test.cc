@@ -203,6 +203,7 @@ TEST(RendezvousLoop, AnswersManyThreadsInTheOrderOfEach) {
   // Only the loop touches them, one caller at a time.
   std::array<std::vector<int>, kThreads> answered;
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&pair, &answered, t] {
       for (int i = 0; i < kCalls; ++i) {

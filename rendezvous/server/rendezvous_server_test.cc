@@ -119,7 +119,7 @@ class FakeAgent {
 
 // Three agents of one job that run their first round.
 struct Trio {
-  explicit Trio(RendezvousServerOptions options = {}) : server(StartServer(options)) {
+  explicit Trio(const RendezvousServerOptions& options = {}) : server(StartServer(options)) {
     for (const char* name : {"node-a", "node-b", "node-c"})
       agents.push_back(std::make_unique<FakeAgent>(server->port(), name, Terms(2, 3)));
     for (auto& agent : agents) agent->Attach();
@@ -254,7 +254,7 @@ TEST(RendezvousServer, KeysAreSeenByAllAndEndWithTheirRound) {
 TEST(RendezvousServer, KeyCallsAreFenced) {
   Trio trio;
   auto stub = trio.Stub();
-  auto set = [&](RoundScope scope) {
+  auto set = [&](const RoundScope& scope) {
     proto::SetKeyRequest request;
     *request.mutable_scope() = ToProto(scope);
     request.set_key("k");

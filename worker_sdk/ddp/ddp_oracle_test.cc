@@ -174,11 +174,13 @@ Network<T> TrainConcatenated(int ranks) {
 template <class T>
 std::vector<Network<T>> TrainInParallel(int ranks, bool is_synchronised) {
   std::vector<Network<T>> nets;
+  nets.reserve(static_cast<size_t>(ranks));
   // Different seeds: the initial broadcast makes them equal.
   for (int r = 0; r < ranks; ++r) nets.emplace_back(static_cast<unsigned>(r));
   GroupRig(ranks).Run([&](ProcessGroup& group) {
     Network<T>& net = nets[static_cast<size_t>(group.rank())];
     std::vector<Parameter> parameters;
+    parameters.reserve(Network<T>::kParameters);
     for (int p = 0; p < Network<T>::kParameters; ++p) {
       parameters.push_back(
           {"p" + std::to_string(p), net.values[p].data(), net.values[p].size(), DataTypeOf<T>()});

@@ -391,6 +391,7 @@ TEST(CpuGroupAsync, BothSidesMaySendFirst) {
 TEST(CpuGroupAsync, MessagesBetweenTwoRanksStayInOrder) {
   GroupRig(2).Run([](ProcessGroup& group) {
     std::vector<std::vector<int32_t>> values;
+    values.reserve(100);
     std::vector<Work> works;
     for (int i = 0; i < 100; ++i) values.push_back(std::vector<int32_t>(static_cast<size_t>(i), i));
     for (auto& value : values) {
@@ -451,6 +452,7 @@ TEST(CpuGroupAsync, AnOperationIsAWaitFromItsStartToItsEnd) {
 TEST(CpuGroupAsync, TwoGroupsOfOneWorldDontMix) {
   GroupRig rig(2);
   std::vector<std::thread> threads;
+  threads.reserve(2);
   for (int r = 0; r < 2; ++r) {
     threads.emplace_back([&, r] {
       CpuGroupOptions options = rig.OptionsOf(r);

@@ -70,6 +70,7 @@ T Reference(ReduceOp op, const std::vector<std::vector<T>>& inputs, size_t i) {
 template <class T>
 std::vector<std::vector<T>> AllInputs(int world_size, size_t count) {
   std::vector<std::vector<T>> inputs;
+  inputs.reserve(static_cast<size_t>(world_size));
   for (int r = 0; r < world_size; ++r) inputs.push_back(InputOf<T>(r, count));
   return inputs;
 }

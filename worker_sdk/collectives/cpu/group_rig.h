@@ -43,6 +43,7 @@ class GroupRig {
   // Runs `body` on every rank at the same time; returns when all have ended and left.
   void Run(const std::function<void(ProcessGroup&)>& body) {
     std::vector<std::thread> threads;
+    threads.reserve(static_cast<size_t>(options_.world_size));
     for (int r = 0; r < options_.world_size; ++r) {
       threads.emplace_back([this, r, &body] {
         Result<std::unique_ptr<ProcessGroup>> group = Join(r);

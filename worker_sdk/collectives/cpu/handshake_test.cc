@@ -179,6 +179,7 @@ TEST(HandshakeWithStrangers, ACrowdOfThemDoesNoHarm) {
   acceptor.rig().options().handshake_patience = std::chrono::minutes(1);
   acceptor.Start();
   std::vector<Socket> crowd;
+  crowd.reserve(200);
   for (int i = 0; i < 200; ++i) crowd.push_back(acceptor.Connect());
   acceptor.JoinRightly();
 }
