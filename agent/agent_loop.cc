@@ -181,9 +181,10 @@ void AgentLoop::OnCommitPublished(CommitDone done) {
   tasks_->Post([this, done = std::move(done)] { Step(WorkerCommitted{done}); });
 }
 
-void AgentLoop::OnWorkerAnswered(const World& world, LocalRank local_rank) {
-  tasks_->Offer([this, world, local_rank] {
-    Step(WorkerAnswered{.world = world, .local_rank = local_rank});
+void AgentLoop::OnWorkerAnswered(const World& world, LocalRank local_rank,
+                                 const std::optional<Activity>& activity) {
+  tasks_->Offer([this, world, local_rank, activity] {
+    Step(WorkerAnswered{.world = world, .local_rank = local_rank, .activity = activity});
   });
 }
 

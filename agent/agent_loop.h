@@ -74,7 +74,8 @@ class AgentLoop : public rendezvous::SessionObserver,
   void OnGuardianLost(std::string why) override;
   void OnShardReported(ShardReport report) override;
   void OnCommitPublished(CommitDone done) override;
-  void OnWorkerAnswered(const World& world, LocalRank local_rank) override;
+  void OnWorkerAnswered(const World& world, LocalRank local_rank,
+                        const std::optional<Activity>& activity) override;
   void OnWorkerLeft(const World& world, LocalRank local_rank) override;
   void OnStepReported(const World& world, LocalRank local_rank,
                       worker_channel::StepDone done) override;

@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "agent/agent_loop.h"
+#include "agent/core/hang_events.h"
 #include "agent/core/start_failure.h"
 #include "agent/core_file.h"
 #include "agent/error_file.h"
@@ -19,8 +20,6 @@ namespace {
 
 // How long the report of a failure waits for the worker's last words and its error file.
 constexpr Duration kLastWordsPatience = std::chrono::milliseconds(500);
-// How long a hung worker is looked at before it is killed: its stacks are asked for and written.
-constexpr Duration kHungPatience = std::chrono::seconds(3);
 
 }  // namespace
 
@@ -132,12 +131,13 @@ void AgentLoop::Perform(const LookAtHungWorker& look) {
   if (pid == pids_.end()) return;
   WorkerFailure failure = FailureOf(look.local_rank, pid->second, {.signal = SIGKILL});
   failure.hung = true;
+  failure.only_waited = look.only_waited;
   failure.evidence = look.evidence;
   // What it looks like, its last words, and the file: they come one after the other.
   constexpr int kFacts = 3;
   uint64_t number = ordered_.Add(
       WorkerEnded{.round = look.round, .local_rank = look.local_rank, .failure = failure}, kFacts,
-      clock_.Now() + kHungPatience);
+      clock_.Now() + kHungLookPatience);
   if (!looks_) looks_.emplace();
   bool is_asked = looks_->Offer(
       0, [this, tasks = tasks_, number, pid = failure.pid, signal = settings_.stack_signal] {

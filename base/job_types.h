@@ -88,6 +88,23 @@ struct Commit {
   friend bool operator==(const Commit&, const Commit&) = default;
 };
 
+// What a worker does between its steps, as far as its SDK can tell.
+struct Activity {
+  enum class Kind : uint8_t {
+    // It has no group of the SDK's: its collectives, if any, are another library's.
+    kUnknown = 0,
+    // Nothing that it began with other ranks, or asked of its agent, is still to end.
+    kOwnCode = 1,
+    // Something is.
+    kWaits = 2,
+  };
+  Kind kind = Kind::kUnknown;
+  // For how long nothing of that kind has begun or ended.
+  Duration lasted{0};
+
+  friend bool operator==(const Activity&, const Activity&) = default;
+};
+
 // How a worker ended.
 struct WorkerExit {
   // Exit status 0..255; meaningless when `signal` is not 0.
@@ -124,6 +141,9 @@ struct WorkerFailure {
   std::string log_path;
   // The agent ended it because it made no step within --hang-timeout.
   bool hung = false;
+  // It hung in waiting for other ranks, as all others did that were asked: it was ended so that the
+  // job can go on, and need not be the cause.
+  bool only_waited = false;
   // The kernel killed it for want of memory; `evidence` says how that is known.
   bool out_of_memory = false;
   // One sentence on the cause beyond `exit` (memory limit and peak, what hung and for how long), or

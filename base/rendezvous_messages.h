@@ -142,6 +142,12 @@ struct CheckpointAgreed {
   friend bool operator==(const CheckpointAgreed&, const CheckpointAgreed&) = default;
 };
 
+// A person sends this node away (`muster drain`). The agent only remembers it, for a rendezvous that
+// restarts: JobEnded lets it go.
+struct Drained {
+  friend bool operator==(const Drained&, const Drained&) = default;
+};
+
 // The job is over, or is for this node. The last message; late joiners get it as their first.
 struct JobEnded {
   Verdict verdict;
@@ -151,7 +157,7 @@ struct JobEnded {
 using RendezvousMessage =
     std::variant<Attached, Refused, HeartbeatAck, Notice, StartRound, StopRound, SuccessNoted,
                  CommitGranted, CommitRefused, CommitNoted, JobEnded, CheckpointWanted,
-                 CheckpointAt, CheckpointAgreed>;
+                 CheckpointAt, CheckpointAgreed, Drained>;
 
 }  // namespace muster
 

@@ -40,6 +40,11 @@ class Writer {
     out_.push_back(has_value ? 1 : 0);
     return has_value;
   }
+  // One of 0 .. `last`.
+  uint8_t Choice(uint8_t value, uint8_t /*last*/) {
+    out_.push_back(static_cast<char>(value));
+    return value;
+  }
 
  private:
   std::string& out_;
@@ -70,11 +75,13 @@ class Reader {
     std::string_view taken = Take(N);
     for (size_t i = 0; i < taken.size(); ++i) bytes[i] = static_cast<uint8_t>(taken[i]);
   }
-  bool Present(bool /*has_value*/) {
-    uint8_t flag = 0;
-    Field(flag);
-    if (flag > 1) ok_ = false;
-    return flag == 1;
+  bool Present(bool has_value) { return Choice(has_value ? 1 : 0, 1) == 1; }
+  uint8_t Choice(uint8_t /*value*/, uint8_t last) {
+    uint8_t choice = 0;
+    Field(choice);
+    if (choice <= last) return choice;
+    ok_ = false;
+    return 0;
   }
 
   // Every byte was asked for, and no byte beyond the end.
@@ -185,8 +192,20 @@ void Fields(Io& io, AnnounceCheckpoint& m) {
 }
 
 template <class Io>
+void Fields(Io& io, Activity& m) {
+  // Written only where they differ: a Writer's message may be constant.
+  auto kind = static_cast<Activity::Kind>(
+      io.Choice(static_cast<uint8_t>(m.kind), static_cast<uint8_t>(Activity::Kind::kWaits)));
+  if (kind != m.kind) m.kind = kind;
+  int64_t lasted_ns = m.lasted.count();
+  io.Field(lasted_ns);
+  if (lasted_ns != m.lasted.count()) m.lasted = Duration(lasted_ns);
+}
+
+template <class Io>
 void Fields(Io& io, Pong& m) {
   io.Field(m.number);
+  Fields(io, m.activity);
 }
 
 template <class Io>

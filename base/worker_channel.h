@@ -90,6 +90,7 @@ struct CheckpointKnown {
 // Answers Ping: the process runs.
 struct Pong {
   uint64_t number = 0;
+  Activity activity;
   friend bool operator==(const Pong&, const Pong&) = default;
 };
 

@@ -49,7 +49,8 @@ std::vector<Message> AllMessages() {
       StepDone{0, true},
       CheckpointKnown{7},
       AnnounceCheckpoint{5, 40},
-      Pong{UINT64_MAX},
+      Pong{UINT64_MAX, {}},
+      Pong{3, {Activity::Kind::kWaits, Duration(INT64_MAX)}},
       CheckpointWanted{},
       CheckpointAt{41},
       Ping{6},
@@ -128,6 +129,13 @@ TEST(WorkerChannel, AFlagThatIsNeitherYesNorNoIsMalformed) {
   welcome.resume.reset();
   std::string frame = Encode(welcome);
   frame.back() = 2;
+  EXPECT_EQ(Decode(frame).kind, Decoded::Kind::kMalformed);
+}
+
+TEST(WorkerChannel, AnActivityThatNobodyKnowsIsMalformed) {
+  std::string frame = Encode(Pong{1, {}});
+  // Before it the length, version, type and number.
+  frame[4 + 2 + 8] = 3;
   EXPECT_EQ(Decode(frame).kind, Decoded::Kind::kMalformed);
 }
 

@@ -60,6 +60,7 @@ Json FailureJson(const WorkerFailure& failure, bool is_root) {
   json["failed_to_start"] = failure.failed_to_start;
   json["out_of_memory"] = failure.out_of_memory;
   json["hung"] = failure.hung;
+  json["only_waited"] = failure.only_waited;
   json["evidence"] = TextOrNull(failure.evidence);
   json["last_step"] = failure.last_step >= 0 ? Json(failure.last_step) : Json(nullptr);
   json["message"] = TextOrNull(failure.message);

@@ -42,6 +42,7 @@ EndedJob Failed() {
   root.pid = 77;
   root.exit.signal = 9;
   root.out_of_memory = true;
+  root.only_waited = true;
   root.evidence = "the kernel killed it";
   root.wall_time_s = 1700000000;
   WorkerFailure follower;
@@ -76,6 +77,7 @@ TEST(ResultJson, HasAllFieldsWithTheRootCauseFirst) {
   EXPECT_EQ(root["signal_number"], 9);
   EXPECT_TRUE(root["exit_code"].is_null());
   EXPECT_EQ(root["out_of_memory"], true);
+  EXPECT_EQ(root["only_waited"], true);
   EXPECT_EQ(root["evidence"], "the kernel killed it");
   EXPECT_TRUE(root["last_step"].is_null());
   EXPECT_EQ(root["failed_at"], "2023-11-14T22:13:20Z");

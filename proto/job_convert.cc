@@ -76,6 +76,7 @@ proto::WorkerFailure ToProto(const WorkerFailure& failure) {
   out.set_stderr_tail(Tail(failure.stderr_tail, kMaxStderrTail));
   out.set_log_path(failure.log_path);
   out.set_hung(failure.hung);
+  out.set_only_waited(failure.only_waited);
   out.set_out_of_memory(failure.out_of_memory);
   out.set_evidence(Head(failure.evidence, kMaxText));
   out.set_core_file(failure.core_file);
@@ -150,6 +151,7 @@ WorkerFailure ReadFailure(FieldReader& r, const proto::WorkerFailure& in) {
   out.stderr_tail = r.Text(in.stderr_tail(), kMaxStderrTail, "failure.stderr_tail");
   out.log_path = r.Text(in.log_path(), kMaxPath, "failure.log_path");
   out.hung = in.hung();
+  out.only_waited = in.only_waited();
   out.out_of_memory = in.out_of_memory();
   out.evidence = r.Text(in.evidence(), kMaxText, "failure.evidence");
   out.core_file = r.Text(in.core_file(), kMaxPath, "failure.core_file");

@@ -47,6 +47,7 @@ proto::Attach AttachToProto(const Attach& attach) {
   out.set_highest_round(attach.highest_round.value);
   out.set_restarts_charged(attach.restarts_charged);
   if (attach.last_commit) *out.mutable_last_commit() = ToProto(*attach.last_commit);
+  out.set_is_drained(attach.is_drained);
   *out.mutable_facts() = ToProto(attach.facts);
   return out;
 }
@@ -122,6 +123,7 @@ Attach ReadAttach(FieldReader& r, const proto::Attach& in) {
   out.restarts_charged = in.restarts_charged();
   r.Need(out.restarts_charged >= 0, "attach.restarts_charged is negative");
   if (in.has_last_commit()) out.last_commit = r.ReadCommit(in.last_commit());
+  out.is_drained = in.is_drained();
   if (in.has_facts()) out.facts = ReadFacts(r, in.facts());
   return out;
 }
@@ -252,6 +254,8 @@ RendezvousMessage ReadRendezvousMessage(FieldReader& r, const proto::RendezvousM
       return ReadWorldAndStep<CheckpointAt>(r, in.checkpoint_at());
     case proto::RendezvousMessage::kCheckpointAgreed:
       return ReadWorldAndStep<CheckpointAgreed>(r, in.checkpoint_agreed());
+    case proto::RendezvousMessage::kDrained:
+      return Drained{};
     case proto::RendezvousMessage::MESSAGE_NOT_SET:
       break;
   }
@@ -356,6 +360,7 @@ proto::RendezvousMessage ToProto(const RendezvousMessage& message) {
           },
           [&](const CheckpointAt& m) { SetWorldAndStep(out.mutable_checkpoint_at(), m); },
           [&](const CheckpointAgreed& m) { SetWorldAndStep(out.mutable_checkpoint_agreed(), m); },
+          [&](const Drained&) { out.mutable_drained(); },
       },
       message);
   return out;

@@ -34,6 +34,7 @@ WorkerFailure SomeFailure() {
   failure.stderr_tail = "last line";
   failure.log_path = "/logs/attempt_0/3/stderr.log";
   failure.hung = true;
+  failure.only_waited = true;
   failure.out_of_memory = true;
   failure.evidence = "the memory limit is 200 MiB";
   failure.core_file = "/cores/core.4711";
@@ -71,6 +72,7 @@ Attach SomeAttach() {
   attach.highest_round = RoundId(9);
   attach.restarts_charged = 2;
   attach.last_commit = kCommit;
+  attach.is_drained = true;
   attach.facts = {"12.4", "550.54", "2.21.5", 8, 1'700'000'000'123, "rack7"};
   return attach;
 }
@@ -126,6 +128,7 @@ std::vector<RendezvousMessage> RendezvousMessages() {
       CheckpointWanted{kWorld},
       CheckpointAt{kWorld, 40},
       CheckpointAgreed{kWorld, 0},
+      Drained{},
   };
   for (auto cause : {StopCause::kWorkerFailed, StopCause::kPeerLost, StopCause::kMembership,
                      StopCause::kJobEnding, StopCause::kSuperseded})
@@ -139,14 +142,14 @@ std::vector<RendezvousMessage> RendezvousMessages() {
 // the function above too, or the wire forgets it without a word.
 TEST(SessionConvert, EveryFieldIsSetInTheMessagesAbove) {
   const Attach attach = SomeAttach();
-  [[maybe_unused]] const auto& [a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12] = attach;
+  [[maybe_unused]] const auto& [a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13] = attach;
   const RunningWorld running = SomeRunning();
   [[maybe_unused]] const auto& [r1, r2, r3, r4, r5, r6, r7, r8, r9] = running;
   const StartRound start = SomeStart();
   [[maybe_unused]] const auto& [s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s11] = start;
   const WorkerFailure failure = SomeFailure();
   [[maybe_unused]] const auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15,
-                                f16, f17, f18] = failure;
+                                f16, f17, f18, f19] = failure;
   const Verdict verdict;
   [[maybe_unused]] const auto& [v1, v2, v3, v4, v5] = verdict;
   const JobTerms terms;

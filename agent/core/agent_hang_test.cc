@@ -66,6 +66,29 @@ TEST_F(AgentHang, AHungWorkerIsLookedAtThenKilledAndTheRoundStops) {
   EXPECT_EQ(Until(20'000, "hung"), "-");
 }
 
+TEST_F(AgentHang, WorkersThatWaitLeaveOtherNodesTimeAndAreToldToWait) {
+  Step(100, 0, 7);
+  Step(100, 1, 7);
+  const Activity waits{.kind = Activity::Kind::kWaits, .lasted = std::chrono::seconds(1)};
+  std::string effects;
+  while (now_ < 20'000 && effects.find("hung") == std::string::npos) {
+    for (int i : {0, 1}) {
+      m_.At(now_,
+            WorkerAnswered{.world = WorldOf(1), .local_rank = LocalRank(i), .activity = waits});
+    }
+    effects = Until(now_ + 500, "hung");
+  }
+  EXPECT_EQ(now_, 10'100);
+  EXPECT_NE(effects.find("look at hung 0"), std::string::npos) << effects;
+  const auto& look = std::get<LookAtHungWorker>(m_.effects().back());
+  EXPECT_TRUE(look.only_waited);
+  WorkerEnded ended = EndOf(1, 0, {.signal = SIGKILL});
+  ended.failure.hung = true;
+  ended.failure.only_waited = look.only_waited;
+  m_.At(11'000, ended);
+  EXPECT_NE(m_.shown().find("only waited for other ranks and was killed"), std::string::npos);
+}
+
 TEST_F(AgentHang, TheLastStepGoesWithAnyFailure) {
   Step(100, 1, 8);
   m_.At(200, EndOf(1, 1, {.code = 1}));

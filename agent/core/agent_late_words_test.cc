@@ -46,6 +46,22 @@ TEST(AgentLateWords, ANewerCheckpointAnswersForTheOlderOne) {
   EXPECT_EQ(m.At(210, CommitNoted{.world = WorldOf(1), .commit = newer}), "grant rank 0 step 50");
 }
 
+TEST(AgentLateWords, TheEndOfTheJobIsTrueHoweverLateItIsRead) {
+  Verdict verdict;
+  verdict.exit_code = 69;
+  verdict.reason = "job j failed";
+  TracedMachine waiting;
+  waiting.At(0, RendezvousConnected{});
+  EXPECT_EQ(waiting.At(900'000, JobEnded{verdict}), "show; disconnect; end 69")
+      << "it stood still past its join timeout";
+  EXPECT_NE(waiting.shown().find("had already failed"), std::string::npos) << waiting.shown();
+
+  TracedMachine running;
+  ToRunning(running);
+  running.At(9'000, JobEnded{verdict});
+  EXPECT_EQ(running.At(9'010, GroupGone{.round = RoundId(1)}), "disconnect; end 69");
+}
+
 TEST(AgentLateWords, ASlowAnswerToAttachIsFollowedByAHeartbeatAtOnce) {
   TracedMachine m;
   m.At(0, RendezvousConnected{});

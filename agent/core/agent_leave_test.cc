@@ -112,6 +112,20 @@ TEST(AgentLeave, SigintAfterANoticeStopsAtOnce) {
   EXPECT_EQ(m.At(210, StopRequested{.signal = SIGINT}), "show; stop r1 signal 2 grace 30000");
 }
 
+TEST(AgentLeave, WhoIsDrainedTellsEveryLaterRendezvous) {
+  TracedMachine m;
+  ToRunning(m);
+  EXPECT_EQ(m.At(200, Drained{}), "show");
+  EXPECT_EQ(m.At(210, Drained{}), "-");
+  m.At(220, RendezvousDisconnected{.why = "reset"});
+  m.At(230, TimePassed{});
+  EXPECT_EQ(m.At(240, RendezvousConnected{}), "send Attach running r1 highest 1 drained");
+  m.At(250, Refused{.code = RefusalCode::kSuperseded, .message = "replaced"});
+  m.At(260, GroupGone{.round = RoundId(1)});
+  EXPECT_EQ(m.At(700, TimePassed{}), "connect");
+  EXPECT_EQ(m.At(710, RendezvousConnected{}), "send Attach highest 1 drained");
+}
+
 TEST(AgentLeave, WithoutACheckpointInTimeItLeavesWithoutOne) {
   TracedMachine m;
   ToRunning(m);

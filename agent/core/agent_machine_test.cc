@@ -160,6 +160,7 @@ std::vector<NamedEvent> Events() {
       {"CheckpointWanted", said(CheckpointWanted{.world = WorldOf(1)})},
       {"CheckpointAt", said(CheckpointAt{.world = WorldOf(1), .step = 6})},
       {"CheckpointAgreed", said(CheckpointAgreed{.world = WorldOf(1), .step = 6})},
+      {"Drained", said(Drained{})},
       {"StopRequested", StopRequested{.signal = SIGTERM}},
       {"GuardianLost", GuardianLost{.why = "killed"}},
       {"TimePassed", TimePassed{}},
@@ -196,6 +197,7 @@ Waiting:
   NotAuthorised: disconnect; end 77
   Superseded: show; disconnect; connect
   Notice: show
+  Drained: show
   StartSame: renew 2750; spawn r1
   StartNext: renew 2750; spawn r2
   StopThis: send StopDone r1
@@ -212,6 +214,7 @@ Running:
   NotAuthorised: disconnect; abort r1 culprit -1; stop r1 signal 9 grace 0
   Superseded: show; disconnect; abort r1 culprit -1; stop r1 signal 9 grace 0
   Notice: show
+  Drained: show
   StartNext: abort r1 culprit -1; stop r1 signal 9 grace 0
   StopThis: show; abort r1 culprit 0; stop r1 signal 9 grace 0
   StopOther: send StopDone r9
@@ -232,6 +235,7 @@ Failed:
   NotAuthorised: disconnect; stop r1 signal 9 grace 0
   Superseded: show; disconnect; stop r1 signal 9 grace 0
   Notice: show
+  Drained: show
   StartNext: stop r1 signal 9 grace 0
   StopThis: show; stop r1 signal 9 grace 0
   StopOther: send StopDone r9
@@ -248,6 +252,7 @@ FailedGone:
   NotAuthorised: disconnect; show; end 77
   Superseded: show; disconnect; connect
   Notice: show
+  Drained: show
   StartNext: renew 2750; spawn r2
   StopThis: show; send StopDone r1
   StopOther: send StopDone r9
@@ -263,6 +268,7 @@ Stopping:
   NotAuthorised: disconnect; stop r1 signal 9 grace 0
   Superseded: show; disconnect; stop r1 signal 9 grace 0
   Notice: show
+  Drained: show
   StopThis: stop r1 signal 9 grace 0
   StopOther: send StopDone r9
   JobEnded: renew 2900
@@ -278,6 +284,7 @@ Succeeded:
   NotAuthorised: disconnect; stop r1 signal 9 grace 0
   Superseded: show; disconnect; abort r1 culprit -1; stop r1 signal 9 grace 0
   Notice: show
+  Drained: show
   StartNext: abort r1 culprit -1; stop r1 signal 9 grace 0
   StopThis: show; abort r1 culprit 0; stop r1 signal 9 grace 0
   StopOther: send StopDone r9
@@ -295,6 +302,7 @@ SucceededGone:
   NotAuthorised: disconnect; end 77
   Superseded: show; disconnect; connect
   Notice: show
+  Drained: show
   StartNext: renew 2750; spawn r2
   StopThis: show; send StopDone r1
   StopOther: send StopDone r9

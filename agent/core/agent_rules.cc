@@ -40,9 +40,12 @@ std::vector<AgentEffect> AgentRules::Step(const StepInput& input, const AgentEve
   // whose lease may be over: a worker that the guardian killed at the deadline has not failed.
   const auto* said = std::get_if<RendezvousSaid>(&event);
   bool is_ack = said != nullptr && std::holds_alternative<HeartbeatAck>(said->message);
-  // But not one that comes after the guardian's deadline: it has killed the workers by then.
-  CheckPatience();
-  if (!is_ack || now_ >= contact_.guardian_deadline()) CheckLease();
+  // But not one that comes after the guardian's deadline: it has killed the workers by then. How
+  // the job ended is true however late it is read.
+  const bool is_end = said != nullptr && std::holds_alternative<JobEnded>(said->message);
+  if (!is_end) CheckPatience();
+  const bool is_in_time = is_ack && now_ < contact_.guardian_deadline();
+  if (!is_end && !is_in_time) CheckLease();
   if (!has_ended_) std::visit([this](const auto& e) { On(e); }, event);
   if (!has_ended_) ServeTimers();
   return std::exchange(effects_, {});
@@ -107,6 +110,7 @@ void AgentRules::On(const RendezvousConnected& event) {
   attach.highest_round = highest_round_;
   attach.restarts_charged = restarts_charged_;
   attach.last_commit = last_commit_;
+  attach.is_drained = is_drained_;
   attach.running.reset();
   if (group_) {
     attach.running = group_->ToRunningWorld(last_commit_);

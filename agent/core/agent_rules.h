@@ -96,6 +96,7 @@ class AgentRules {
   void Said(const CheckpointWanted& message);
   void Said(const CheckpointAt& message);
   void Said(const CheckpointAgreed& message);
+  void Said(const Drained& message);
 
   // Contact.
   bool HasWorkersToLose() const;
@@ -158,6 +159,8 @@ class AgentRules {
   CommitRequests commits_;
   AgreedCheckpoint agreed_;
   std::optional<Departure> departure_;
+  // A person sent this node away.
+  bool is_drained_ = false;
   std::optional<Ending> ending_;
   Instant next_renewal_ = Instant::Never();
   int user_stops_ = 0;

@@ -7,7 +7,7 @@ namespace muster::agent {
 // ---- hangs ---------------------------------------------------------------------------------
 
 void AgentRules::On(const WorkerAnswered& event) {
-  if (IsLive(event.world)) hang_watch_.Answered(event.local_rank, now_);
+  if (IsLive(event.world)) hang_watch_.Answered(event.local_rank, event.activity, now_);
 }
 
 void AgentRules::On(const WorkerLeft& event) {
@@ -22,6 +22,7 @@ void AgentRules::LookForHangs() {
   Emit(LookAtHungWorker{.round = group_->round(),
                         .local_rank = found->local_rank,
                         .last_step = found->last_step,
+                        .only_waited = found->only_waited,
                         .evidence = std::move(found->evidence)});
 }
 

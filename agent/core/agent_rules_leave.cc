@@ -83,6 +83,12 @@ void AgentRules::NoteSaved(const Commit& commit) {
   }
 }
 
+void AgentRules::Said(const Drained&) {
+  if (!std::exchange(is_drained_, true) && !ending_) {
+    ShowLine("this node is sent away (muster drain)");
+  }
+}
+
 // ---- the agreement -------------------------------------------------------------------------
 
 void AgentRules::Said(const CheckpointWanted& message) {

@@ -94,7 +94,7 @@ void AgentRules::On(const WorkerSaidHello& event) {
   if (!group_ || group_->round() != event.round) return;
   group_->SaidHello(event.local_rank);
   // Whoever says it answers pings, too.
-  hang_watch_.Answered(event.local_rank, now_);
+  hang_watch_.Answered(event.local_rank, std::nullopt, now_);
 }
 
 void AgentRules::On(const WorkerEnded& event) {

@@ -149,6 +149,10 @@ std::string FailureLine(const WorkerFailure& failure) {
   who += ", node " + failure.node_name + ")";
   if (failure.failed_to_start) return who + " could not be started: " + failure.message;
   std::string why = failure.evidence.empty() ? "" : ": " + failure.evidence;
+  if (failure.only_waited) {
+    return who + " only waited for other ranks and was killed, since no rank was found that hangs" +
+           why;
+  }
   if (failure.hung) return who + " hung and was killed" + why;
   if (failure.exit.signal == 0) {
     return who + " exited with code " + std::to_string(failure.exit.code) + why;

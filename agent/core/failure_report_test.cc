@@ -166,6 +166,10 @@ TEST(FailureLine, SaysTheEvidence) {
   EXPECT_EQ(
       FailureLine(killed),
       "rank 2 (local rank 0, pid 1002, node n1) hung and was killed: it made no step for 5 s");
+  killed.only_waited = true;
+  EXPECT_EQ(FailureLine(killed),
+            "rank 2 (local rank 0, pid 1002, node n1) only waited for other ranks and was killed, "
+            "since no rank was found that hangs: it made no step for 5 s");
 }
 
 TEST(SignalName, NamesWhatHasAName) {

@@ -4,9 +4,11 @@
 #define MUSTER_AGENT_CORE_HANG_EVENTS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/ids.h"
+#include "base/instant.h"
 #include "base/job_types.h"
 
 namespace muster::agent {
@@ -17,6 +19,8 @@ namespace muster::agent {
 struct WorkerAnswered {
   World world;
   LocalRank local_rank;
+  // None: its answer came from a process that makes no steps, so it tells nothing of them.
+  std::optional<Activity> activity = std::nullopt;
 };
 struct WorkerLeft {
   World world;
@@ -30,14 +34,19 @@ struct PingWorkers {
   World world;
 };
 
-// This worker hangs: keep what can be known of it (its stacks), within a bound, and come back with
-// WorkerEnded{failure.hung}, on which KillWorker follows.
+// This worker hangs: keep what can be known of it (its stacks), within kHungLookPatience, and come
+// back with WorkerEnded{failure.hung}, on which KillWorker follows.
 struct LookAtHungWorker {
   RoundId round;
   LocalRank local_rank;
   int64_t last_step = -1;
+  // WorkerFailure::only_waited and evidence.
+  bool only_waited = false;
   std::string evidence;
 };
+
+// Its stacks are asked for and written.
+inline constexpr Duration kHungLookPatience = std::chrono::seconds(3);
 
 // SIGKILL to one worker.
 struct KillWorker {

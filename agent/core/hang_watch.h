@@ -1,9 +1,16 @@
 // Tells when a worker of this node hangs, and which one is to blame: when one rank stands still,
-// all that wait for it in a collective do. Two signs count, both given by the SDK alone:
-//   - no step was completed for the timeout, though one was before (with other nodes a quarter
-//   more:
-//     a node whose worker gives no sign of life, for which the others wait, shall speak first);
-//   - no Ping was answered for the timeout: the process is stopped, or can't run.
+// all that wait for it in a collective do, on all nodes. Two signs count, both given by the SDK
+// alone:
+//   - no Ping was answered for the timeout: the process is stopped, or can't run;
+//   - no step was completed for the timeout, though one was before.
+// A missing step is judged by what the worker's answers say that it does. Each agent sees its own
+// workers alone, so those that surely are victims leave the others time to speak:
+//
+//                                     with one node      with others
+//   gives no sign of life             timeout            timeout
+//   in its own code, or unknown       timeout            a quarter more
+//   waits for other ranks             timeout            a quarter and the grace more
+//
 // A value whose methods take the time; owned by the agent's machine; not thread-safe.
 #ifndef MUSTER_AGENT_CORE_HANG_WATCH_H_
 #define MUSTER_AGENT_CORE_HANG_WATCH_H_
@@ -15,6 +22,7 @@
 
 #include "base/ids.h"
 #include "base/instant.h"
+#include "base/job_types.h"
 
 namespace muster::agent {
 
@@ -24,6 +32,8 @@ class HangWatch {
     LocalRank local_rank;
     // -1: it never completed one.
     int64_t last_step = -1;
+    // WorkerFailure::only_waited: all that stand still here wait, and no other node spoke in time.
+    bool only_waited = false;
     // WorkerFailure::evidence.
     std::string evidence;
   };
@@ -40,8 +50,8 @@ class HangWatch {
   void RoundStarts(const Round& round, Instant now);
 
   void Stepped(LocalRank local_rank, int64_t step, Instant now);
-  // It gave a sign of life: said Hello, or answered a Ping.
-  void Answered(LocalRank local_rank, Instant now);
+  // It gave a sign of life: said Hello, or answered a Ping, maybe with what it does.
+  void Answered(LocalRank local_rank, const std::optional<Activity>& activity, Instant now);
   // It has ended, or closed its channel: nobody can say any more whether it hangs.
   void Left(LocalRank local_rank);
 
@@ -58,18 +68,21 @@ class HangWatch {
     Instant stepped_at;
     bool has_answered = false;
     Instant answered_at;
+    // As of an answer.
+    Activity activity;
     bool has_left = false;
   };
 
   bool IsSilent(const Worker& worker, Instant now, Duration limit) const;
   bool StandsStill(const Worker& worker, Instant now, Duration limit) const;
   bool IsDue(Instant now) const;
-  Duration StepLimit() const;
+  Duration StepLimit(const Worker& worker) const;
   // Our own standing still (a suspended machine, an overloaded one) is no worker's fault.
   void ForgetOurAbsence(Instant now);
   size_t FindSilent(Instant now) const;
   size_t FindStraggler(Instant now) const;
-  std::string OthersText(size_t blamed, Instant now) const;
+  std::string EvidenceOfSilence(const Worker& worker, Instant now) const;
+  std::string EvidenceOfNoStep(size_t blamed, Instant now) const;
 
   const Duration timeout_;
   Round round_;

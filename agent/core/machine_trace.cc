@@ -20,6 +20,7 @@ std::string Text(const Attach& m) {
   if (m.running) text += " running " + RoundText(m.running->world);
   if (m.running && m.running->succeeded) text += " succeeded";
   if (m.highest_round.value > 0) text += " highest " + std::to_string(m.highest_round.value);
+  if (m.is_drained) text += " drained";
   return text;
 }
 std::string Text(const Heartbeat& m) {

@@ -266,8 +266,10 @@ class WorkerService::Loop {
   bool Take(Peer& peer, const Message& message) {
     if (const auto* hello = std::get_if<worker_channel::Hello>(&message)) return Let(peer, *hello);
     if (peer.welcome == nullptr) return false;
-    if (std::holds_alternative<worker_channel::Pong>(message)) {
-      observer_->OnWorkerAnswered(peer.welcome->world, peer.welcome->local_rank);
+    if (const auto* pong = std::get_if<worker_channel::Pong>(&message)) {
+      observer_->OnWorkerAnswered(
+          peer.welcome->world, peer.welcome->local_rank,
+          peer.reports_steps ? std::optional(pong->activity) : std::nullopt);
       return true;
     }
     if (const auto* done = std::get_if<worker_channel::StepDone>(&message)) {

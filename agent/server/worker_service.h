@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -29,8 +30,10 @@ class WorkerServiceObserver {
   virtual ~WorkerServiceObserver() = default;
   virtual void OnShardReported(ShardReport report) = 0;
   virtual void OnCommitPublished(CommitDone done) = 0;
-  // A worker answered a ping; its last connection of this round was closed.
-  virtual void OnWorkerAnswered(const World& world, LocalRank local_rank) = 0;
+  // A worker answered a ping. `activity`: none on a connection that has reported no steps.
+  virtual void OnWorkerAnswered(const World& world, LocalRank local_rank,
+                                const std::optional<Activity>& activity) = 0;
+  // Its last connection of this round was closed.
   virtual void OnWorkerLeft(const World& world, LocalRank local_rank) = 0;
   // A worker completed a step. Of several that came together only the last is told.
   virtual void OnStepReported(const World& world, LocalRank local_rank,

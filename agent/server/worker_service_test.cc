@@ -135,10 +135,12 @@ class Observer : public WorkerServiceObserver {
       return known_.count(local_rank) && known_[local_rank] == step;
     });
   }
-  void OnWorkerAnswered(const World& world, LocalRank local_rank) override {
+  void OnWorkerAnswered(const World& world, LocalRank local_rank,
+                        const std::optional<Activity>& activity) override {
     std::unique_lock lock(mutex_);
     EXPECT_EQ(world.round, RoundId(1));
     ++answers_[local_rank];
+    activities_[local_rank] = activity;
     changed_.notify_all();
   }
   void OnWorkerLeft(const World& world, LocalRank local_rank) override {
@@ -151,6 +153,10 @@ class Observer : public WorkerServiceObserver {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::milliseconds(kPatienceMs),
                              [&] { return answers_[local_rank] >= count; });
+  }
+  std::optional<Activity> ActivityOf(LocalRank local_rank) {
+    std::unique_lock lock(mutex_);
+    return activities_[local_rank];
   }
   bool HasLeft(LocalRank local_rank) {
     std::unique_lock lock(mutex_);
@@ -199,6 +205,7 @@ class Observer : public WorkerServiceObserver {
   std::map<LocalRank, int64_t> known_;
   int64_t announced_ = -1;
   std::map<LocalRank, int> answers_;
+  std::map<LocalRank, std::optional<Activity>> activities_;
   std::set<LocalRank> left_;
   std::vector<ShardReport> shards_;
   std::vector<CommitDone> commits_;
@@ -441,10 +448,23 @@ TEST_F(WorkerServiceTest, WorkersArePingedAndTheirAnswersToldOn) {
   service_->Ping(WorldOf(1));
   auto ping = zero->Get<worker_channel::Ping>();
   EXPECT_EQ(one->Get<worker_channel::Ping>().number, ping.number);
-  zero->Send(worker_channel::Pong{ping.number});
+  zero->Send(worker_channel::Pong{ping.number, {}});
   EXPECT_TRUE(observer_.HasAnswers(LocalRank(0), 1));
   service_->Ping(WorldOf(1));
   EXPECT_NE(zero->Get<worker_channel::Ping>().number, ping.number);
+}
+
+TEST_F(WorkerServiceTest, OnlyTheProcessThatMakesStepsTellsWhatItsWorkerDoes) {
+  auto trainer = Worker(0);
+  auto other = Worker(0);
+  const Activity waits{Activity::Kind::kWaits, std::chrono::seconds(2)};
+  other->Send(worker_channel::Pong{1, waits});
+  ASSERT_TRUE(observer_.HasAnswers(LocalRank(0), 1));
+  EXPECT_EQ(observer_.ActivityOf(LocalRank(0)), std::nullopt);
+  trainer->Send(worker_channel::StepDone{.step = 1});
+  trainer->Send(worker_channel::Pong{1, waits});
+  ASSERT_TRUE(observer_.HasAnswers(LocalRank(0), 2));
+  EXPECT_EQ(observer_.ActivityOf(LocalRank(0)), waits);
 }
 
 TEST_F(WorkerServiceTest, AWorkerHasLeftWhenItsLastConnectionIsClosed) {

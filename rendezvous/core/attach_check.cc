@@ -149,10 +149,10 @@ std::optional<std::string> MalformedAttach(const Attach& attach) {
   return std::nullopt;
 }
 
-std::optional<std::string> Disagreement(const JobTerms& job, const std::string& first_node,
+std::optional<std::string> Disagreement(const JobTerms& job, const Opener& opener,
                                         const Attach& attach) {
   const JobTerms& here = attach.terms;
-  const Names names{first_node, attach.node_name};
+  const Names names{opener.node_name, attach.node_name};
   if (here.version != job.version) {
     return Differ(names, "muster", here.version, job.version) +
            "; install the same version on every node";
@@ -177,13 +177,12 @@ std::optional<std::string> Disagreement(const JobTerms& job, const std::string& 
   return OtherProgram(names, here.program, job.program);
 }
 
-std::optional<std::string> AddressProblem(const std::string& first_node,
-                                          const std::string& first_address, const Attach& attach) {
-  if (!IsNumeric(first_address) || !IsNumeric(attach.address)) return std::nullopt;
-  if (IsLoopback(first_address) == IsLoopback(attach.address)) return std::nullopt;
-  const std::string& lonely = IsLoopback(first_address) ? first_node : attach.node_name;
+std::optional<std::string> AddressProblem(const Opener& opener, const Attach& attach) {
+  if (!IsNumeric(opener.address) || !IsNumeric(attach.address)) return std::nullopt;
+  if (IsLoopback(opener.address) == IsLoopback(attach.address)) return std::nullopt;
+  const std::string& lonely = IsLoopback(opener.address) ? opener.node_name : attach.node_name;
   return "node " + attach.node_name + " has the address " + attach.address + ", and node " +
-         first_node + " opened the job with " + first_address +
+         opener.node_name + " opened the job with " + opener.address +
          "; other hosts can't reach a loopback address: give node " + lonely +
          " another --local-addr";
 }

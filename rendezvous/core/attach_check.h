@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "base/ids.h"
 #include "base/job_types.h"
 #include "base/session_messages.h"
 
@@ -23,14 +24,21 @@ inline constexpr int kMaxWorkersPerNode = 1 << 12;
 // What is wrong with `attach` whatever the job; none if nothing is.
 std::optional<std::string> MalformedAttach(const Attach& attach);
 
-// Where `attach` differs from the terms of the job that `first_node` opened; none if nowhere.
-std::optional<std::string> Disagreement(const JobTerms& job, const std::string& first_node,
+// Who came first, and with it the job's terms.
+struct Opener {
+  std::string node_name;
+  std::string address;
+  // The highest round of the job that it had seen; 0: none.
+  RoundId seen;
+};
+
+// Where `attach` differs from the terms of the job that `opener` opened; none if nowhere.
+std::optional<std::string> Disagreement(const JobTerms& job, const Opener& opener,
                                         const Attach& attach);
 
-// Why the nodes with these two addresses can't work together: one is loopback, which only its own
-// host reaches, and the other isn't. None if nothing is wrong, or if an address is a name.
-std::optional<std::string> AddressProblem(const std::string& first_node,
-                                          const std::string& first_address, const Attach& attach);
+// Why these two nodes can't work together: the address of one is loopback, which only its own host
+// reaches, and the other's isn't. None if nothing is wrong, or if an address is a name.
+std::optional<std::string> AddressProblem(const Opener& opener, const Attach& attach);
 
 }  // namespace muster::rendezvous
 

@@ -9,6 +9,8 @@
 namespace muster::rendezvous {
 namespace {
 
+const Opener kA{"a", "", RoundId()};
+
 Attach Good() {
   Attach attach;
   attach.incarnation.bytes[0] = 1;
@@ -59,7 +61,7 @@ TEST(AttachCheck, WhatIsMalformedIsNamed) {
 
 TEST(AttachCheck, ADisagreementNamesBothValuesAndWhatToDo) {
   const JobTerms job = Good().terms;
-  EXPECT_EQ(Disagreement(job, "a", Good()), std::nullopt);
+  EXPECT_EQ(Disagreement(job, kA, Good()), std::nullopt);
   const std::vector<Case> cases = {
       {[](Attach& a) { a.terms.version = "2"; },
        "node b has muster 2, but node a opened the job with 1; install the same version on every "
@@ -106,7 +108,7 @@ TEST(AttachCheck, ADisagreementNamesBothValuesAndWhatToDo) {
   for (const Case& c : cases) {
     Attach attach = Good();
     c.change(attach);
-    EXPECT_EQ(Disagreement(job, "a", attach), c.sentence);
+    EXPECT_EQ(Disagreement(job, kA, attach), c.sentence);
   }
 }
 
@@ -114,9 +116,9 @@ TEST(AttachCheck, AProgramThatOneSideDoesNotTellIsNotCompared) {
   JobTerms job = Good().terms;
   Attach attach = Good();
   attach.terms.program = "";
-  EXPECT_EQ(Disagreement(job, "a", attach), std::nullopt);
+  EXPECT_EQ(Disagreement(job, kA, attach), std::nullopt);
   job.program = "";
-  EXPECT_EQ(Disagreement(job, "a", Good()), std::nullopt);
+  EXPECT_EQ(Disagreement(job, kA, Good()), std::nullopt);
 }
 
 TEST(AttachCheck, OfLongCommandsThePartThatDiffersIsShown) {
@@ -126,7 +128,7 @@ TEST(AttachCheck, OfLongCommandsThePartThatDiffersIsShown) {
   Attach attach = Good();
   attach.terms.program = same + " --seed=23 " + same;
   const std::string around(32, 's');
-  EXPECT_EQ(Disagreement(job, "a", attach),
+  EXPECT_EQ(Disagreement(job, kA, attach),
             "node b has the program \"..." + around + " --seed=23 " + std::string(77, 's') +
                 "...\", but node a opened the job with \"..." + around + " --seed=1 " +
                 std::string(78, 's') +
@@ -139,7 +141,7 @@ TEST(AttachCheck, ACommandThatGoesOnWhereTheOtherEndsIsShownToItsEnd) {
   job.program = std::string(200, 's');
   Attach attach = Good();
   attach.terms.program = job.program + " --more";
-  const std::string sentence = Disagreement(job, "a", attach).value_or("");
+  const std::string sentence = Disagreement(job, kA, attach).value_or("");
   EXPECT_NE(sentence.find("s --more\", but"), std::string::npos) << sentence;
   EXPECT_NE(sentence.find(std::string(40, 's') + "\"; give"), std::string::npos) << sentence;
 }
@@ -148,21 +150,21 @@ TEST(AttachCheck, LoopbackAndOtherAddressesDoNotGoTogether) {
   Attach attach = Good();
   attach.address = "10.0.0.2";
   EXPECT_EQ(
-      AddressProblem("a", "127.0.0.1", attach),
+      AddressProblem({"a", "127.0.0.1", RoundId()}, attach),
       "node b has the address 10.0.0.2, and node a opened the job with 127.0.0.1; other hosts "
       "can't reach a loopback address: give node a another --local-addr");
   attach.address = "::1";
   EXPECT_EQ(
-      AddressProblem("a", "10.0.0.1", attach),
+      AddressProblem({"a", "10.0.0.1", RoundId()}, attach),
       "node b has the address ::1, and node a opened the job with 10.0.0.1; other hosts can't "
       "reach a loopback address: give node b another --local-addr");
-  EXPECT_EQ(AddressProblem("a", "127.0.0.7", attach), std::nullopt);
+  EXPECT_EQ(AddressProblem({"a", "127.0.0.7", RoundId()}, attach), std::nullopt);
   attach.address = "fd00::2";
-  EXPECT_EQ(AddressProblem("a", "10.0.0.1", attach), std::nullopt);
+  EXPECT_EQ(AddressProblem({"a", "10.0.0.1", RoundId()}, attach), std::nullopt);
   // What a name stands for isn't known here.
   for (const char* name : {"host-2", "face", ""}) {
     attach.address = name;
-    EXPECT_EQ(AddressProblem("a", "127.0.0.1", attach), std::nullopt) << name;
+    EXPECT_EQ(AddressProblem({"a", "127.0.0.1", RoundId()}, attach), std::nullopt) << name;
   }
 }
 

@@ -8,10 +8,20 @@
 
 namespace muster::rendezvous {
 
+namespace {
+
+// The highest round of the job that the agent has seen; 0: none.
+RoundId SeenBy(const Attach& attach) {
+  return attach.running ? std::max(attach.highest_round, attach.running->world.round)
+                        : attach.highest_round;
+}
+
+}  // namespace
+
 void JobMachine::Rules::OnAttach(SessionId session, const Attach& attach) {
-  Member* known = FindIncarnation(attach.incarnation);
   // One session, two agents: whoever was on it before has lost it.
-  if (auto other = sessions_.find(session); other != sessions_.end() && other->second != known) {
+  if (auto other = sessions_.find(session);
+      other != sessions_.end() && other->second != FindIncarnation(attach.incarnation)) {
     Member& before = *other->second;
     Unbind(before);
     graces_.Renew(before.id, input_.now);
@@ -24,23 +34,52 @@ void JobMachine::Rules::OnAttach(SessionId session, const Attach& attach) {
     return;
   }
   std::optional<std::string> problem = MalformedAttach(attach);
-  if (!problem && terms_) problem = Disagreement(*terms_, first_node_, attach);
-  if (!problem && terms_) problem = AddressProblem(first_node_, first_address_, attach);
+  const RoundId seen = SeenBy(attach);
+  if (!problem && terms_) {
+    problem = Disagreement(*terms_, opener_, attach);
+    if (!problem) problem = AddressProblem(opener_, attach);
+    if (problem && !has_formed_ && !round_ && seen > opener_.seen) {
+      YieldTo(attach);
+      problem.reset();
+    }
+  }
   if (problem) return Refuse(session, RefusalCode::kDisagrees, "job " + run_id_ + ": " + *problem);
   if (!terms_) {
     terms_ = attach.terms;
-    first_node_ = attach.node_name;
-    first_address_ = attach.address;
+    opener_ = {attach.node_name, attach.address, seen};
   }
-  highest_round_ = std::max(highest_round_, attach.highest_round);
-  if (attach.running) highest_round_ = std::max(highest_round_, attach.running->world.round);
+  opener_.seen = std::max(opener_.seen, seen);
+  highest_round_ = std::max(highest_round_, seen);
   ledger_.LearnCharged(attach.restarts_charged);
   LearnCommit(attach.last_commit, attach.highest_round);
+  Member* known = FindIncarnation(attach.incarnation);
   if (known != nullptr) return Reattach(*known, session, attach);
   if (attach.running && MUSTER_PLANTED(kNoRecovering, false, true)) {
     return AttachRunning(session, attach);
   }
   AttachNewcomer(session, attach);
+}
+
+void JobMachine::Rules::YieldTo(const Attach& veteran) {
+  // Whoever opened the job here knew less of it than one who was in a round of it before this
+  // rendezvous started.
+  Note("node " + veteran.node_name + " was in the job before node " + opener_.node_name +
+       " opened it here, so its terms hold");
+  terms_ = veteran.terms;
+  opener_ = {veteran.node_name, veteran.address, SeenBy(veteran)};
+  below_min_since_.reset();
+  min_first_reached_.reset();
+  waiting_reason_.clear();
+  std::vector<Member*> others;
+  for (auto& [id, member] : members_) others.push_back(&member);
+  for (Member* member : others) {
+    std::optional<std::string> problem = Disagreement(*terms_, opener_, member->attach);
+    if (!problem) problem = AddressProblem(opener_, member->attach);
+    if (!problem) continue;
+    if (member->session)
+      Refuse(*member->session, RefusalCode::kDisagrees, "job " + run_id_ + ": " + *problem);
+    RemoveMember(*member);
+  }
 }
 
 void JobMachine::Rules::AttachNewcomer(SessionId session, const Attach& attach) {
@@ -64,15 +103,21 @@ void JobMachine::Rules::AttachNewcomer(SessionId session, const Attach& attach) 
   Note("node " + attach.node_name + " joined; " + std::to_string(sessions_.size()) + " of " +
        NodeRange(terms_->min_nodes, terms_->max_nodes) + " attached");
   CompareFacts(member);
+  // It was sent away before this rendezvous, or before it was replaced: it gets no place any more.
+  if (attach.is_drained) member.departure = Member::Departure::ByDrain();
+  const MemberId id = member.id;
   if (round_ && round_->is_recovered && attach.highest_round == round_->world.round) {
     member.lost_recovered_round = true;
     ++places_vacated_;
     WeighRecovery();
   }
-  const MemberId id = member.id;
+  auto still = members_.find(id);
+  if (attach.is_drained && !IsFinal() && still != members_.end())
+    LetGo(still->second, std::nullopt);
   Evaluate();
-  // Evaluate() may have formed a round with it, or ended the job.
-  if (auto still = members_.find(id); still != members_.end()) TellNewcomer(still->second);
+  // It may be gone, or be in a round; the job may have ended.
+  still = members_.find(id);
+  if (still != members_.end()) TellNewcomer(still->second);
 }
 
 void JobMachine::Rules::Reattach(Member& member, SessionId session, const Attach& attach) {
@@ -85,6 +130,9 @@ void JobMachine::Rules::Reattach(Member& member, SessionId session, const Attach
   member.attached_at = input_.now;
   Bind(member, session);
   SendTo(member, Attached{options_.lease, options_.reconnect_timeout});
+  if (member.departure && member.departure->is_drained && !attach.is_drained) {
+    SendTo(member, Drained{});
+  }
   if (!claimants_.empty()) RefuseClaimants(member);
   const bool runs_current = attach.running && IsCurrent(attach.running->world);
   if (attach.running && !(member.slot && runs_current)) {

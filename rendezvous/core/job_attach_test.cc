@@ -54,6 +54,40 @@ TEST(JobAttach, TwoJobsWithOneRunIdAreToldApartByTheirPrograms) {
   EXPECT_EQ(story.machine().state(), JobState::kGathering);
 }
 
+TEST(JobAttach, WhoWasInARoundPrevailsOverWhoOpenedTheJobAtARestartedRendezvous) {
+  JobStory story({.min = 1, .max = 2, .startup_quiet_ms = 1000});
+  story.Attach("a", {.program = "train.py"});
+  story.Attach("b", {.program = "train.py"});
+  story.Lapse(1000);
+  ASSERT_EQ(story.world("a").round, RoundId(1));
+  story.RestartRendezvous();
+  story.Attach("c", {.program = "eval.py"});
+  story.Attach("d", {.program = "train.py"});
+  ASSERT_NE(Last<Refused>(story, "d"), nullptr) << "c opened it, as far as is known";
+  story.Attach("a", {.is_running = true, .program = "train.py"});
+  story.Attach("b", {.is_running = true, .program = "train.py"});
+  EXPECT_EQ(Last<Refused>(story, "a"), nullptr);
+  EXPECT_EQ(Last<StopRound>(story, "a"), nullptr);
+  ASSERT_NE(Last<Refused>(story, "c"), nullptr);
+  EXPECT_EQ(Last<Refused>(story, "c")->message,
+            "job j: node c has the program \"eval.py\", but node a opened the job with "
+            "\"train.py\"; give the same command on every node, another --rdzv-id for another job, "
+            "or --allow-other-programs everywhere");
+  EXPECT_EQ(story.machine().state(), JobState::kRunning);
+}
+
+TEST(JobAttach, AVeteranWithoutWorkersPrevailsTooButNotOverAnother) {
+  JobStory story({.min = 2, .max = 2, .startup_quiet_ms = 1000});
+  story.Attach("c", {.program = "eval.py"});
+  story.Attach("e", {.highest_round = 3, .program = "train.py"});
+  EXPECT_NE(Last<Refused>(story, "c"), nullptr);
+  story.Attach("a", {.highest_round = 3, .program = "eval.py"});
+  EXPECT_NE(Last<Refused>(story, "a"), nullptr) << "of two that know as much the first one holds";
+  story.Attach("b", {.program = "train.py"});
+  story.Lapse(1000);
+  EXPECT_EQ(story.world("e").round, RoundId(4));
+}
+
 TEST(JobAttach, AnAgentThatComesBackToARestartedRendezvousIsComparedToo) {
   JobStory story({});
   story.Attach("a", {.program = "train.py"});

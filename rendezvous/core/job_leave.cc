@@ -22,7 +22,10 @@ void JobMachine::Rules::Handle(Member& member, const LeaveRequest& message) {
 
 void JobMachine::Rules::On(const NodeDrained& event) {
   Member* member = FindIncarnation(event.incarnation);
-  if (member != nullptr) NoteDeparture(*member, {.reason = "drained", .is_drained = true});
+  if (member == nullptr || IsFinal() || member->departure) return;
+  // Should this rendezvous be gone before it is, it tells the next one.
+  SendTo(*member, Drained{});
+  NoteDeparture(*member, Member::Departure::ByDrain());
 }
 
 void JobMachine::Rules::NoteDeparture(Member& member, Member::Departure departure) {

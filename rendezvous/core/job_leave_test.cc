@@ -340,6 +340,65 @@ TEST(JobLeave, WhoHasFinishedNeedntKnowAndMayGo) {
   EXPECT_EQ(story.machine().state(), JobState::kSucceeded);
 }
 
+TEST(JobLeave, ADrainOutlivesARestartOfTheRendezvous) {
+  JobStory story({.min = 2, .max = 3});
+  RunThree(story);
+  Drain(story, 'b');
+  EXPECT_EQ(Count<Drained>(story, "b"), 1);
+  story.RestartRendezvous();
+  story.Attach("a", {.is_running = true});
+  story.Attach("b", {.is_running = true, .is_drained = true});
+  story.Attach("c", {.is_running = true});
+  for (const char* agent : {"a", "b", "c"}) story.CanSave(agent);
+  Agree(story);
+  Commit(story, "a", 7);
+  for (const char* agent : {"a", "b", "c"}) story.StopDone(agent);
+  ASSERT_TRUE(Farewell(story, "b"));
+  EXPECT_EQ(Farewell(story, "b")->exit_code, 75);
+  EXPECT_EQ(story.world("a").round, RoundId(2));
+}
+
+TEST(JobLeave, ADrainedNodeThatMissedItIsToldOnItsNextStream) {
+  JobStory story({.min = 2, .max = 3});
+  RunThree(story);
+  story.Break("b");
+  Drain(story, 'b');
+  EXPECT_EQ(Count<Drained>(story, "b"), 0);
+  story.Attach("b", {.is_running = true});
+  EXPECT_EQ(Count<Drained>(story, "b"), 1);
+  story.Attach("b", {.is_running = true, .is_drained = true});
+  EXPECT_EQ(Count<Drained>(story, "b"), 1) << "it knows";
+}
+
+TEST(JobLeave, ADrainedNodeThatComesWithoutWorkersIsLetGoAndGetsNoPlace) {
+  JobStory story({.min = 2, .max = 2});
+  story.Attach("a");
+  story.Attach("b", {.is_drained = true});
+  ASSERT_TRUE(Farewell(story, "b"));
+  EXPECT_EQ(Farewell(story, "b")->exit_code, 75);
+  EXPECT_EQ(Count<StartRound>(story, "a"), 0);
+  story.Attach("c");
+  EXPECT_EQ(Count<StartRound>(story, "a"), 1);
+}
+
+TEST(JobLeave, ADrainedNodeWhoseWorkersAreGoneBreaksUpTheRecoveredRoundAndGoes) {
+  JobStory story({.min = 2, .max = 3});
+  RunThree(story);
+  Drain(story, 'b');
+  story.RestartRendezvous();
+  story.Attach("a", {.is_running = true});
+  story.Attach("c", {.is_running = true});
+  story.Attach("b", {.is_drained = true});
+  ASSERT_TRUE(Farewell(story, "b"));
+  EXPECT_EQ(Farewell(story, "b")->exit_code, 75);
+  EXPECT_EQ(Count<StopRound>(story, "a"), 1);
+  story.StopDone("a");
+  story.StopDone("c");
+  story.Lapse(4000);
+  EXPECT_EQ(story.world("a").round, RoundId(2));
+  EXPECT_EQ(story.world("c").round, RoundId(2));
+}
+
 TEST(JobLeave, StaleOrForeignStepsAreIgnored) {
   JobStory story({.min = 2, .max = 3});
   RunThree(story);

@@ -276,5 +276,67 @@ TEST(JobLedger, AfterAFailureTheLateOneIsTakenInAllTheSame) {
   EXPECT_EQ(Last<StartRound>(story, "c")->group_world_size, 3);
 }
 
+// The workers of an older world, cut off with their agent, may report to a restarted rendezvous
+// before those of the world that replaced it.
+TEST(JobLedger, AFailureInAWorldThatMayBeOutdatedIsChargedOnceAllCouldReport) {
+  JobStory story({.min = 1, .max = 1, .startup_quiet_ms = 1000});
+  story.Attach("a");
+  story.Lapse(1000);
+  story.Break("a");
+  story.Attach("b");
+  story.Lapse(200);
+  ASSERT_EQ(story.world("b").round, RoundId(2));
+
+  story.RestartRendezvous();
+  story.Attach("a", {.is_running = true});
+  story.WorkerFails("a", 0, 3);
+  story.StopDone("a");
+  EXPECT_EQ(story.machine().state(), JobState::kStopping);
+  story.Attach("b", {.is_running = true});
+  EXPECT_EQ(story.machine().state(), JobState::kRunning);
+  EXPECT_EQ(story.machine().Status(story.now()).world, story.world("b"));
+  story.Lapse(2000);
+  EXPECT_EQ(story.machine().Status(story.now()).restarts_charged, 0);
+  EXPECT_EQ(story.machine().state(), JobState::kRunning);
+}
+
+TEST(JobLedger, AFailureSoonAfterARestartOfTheRendezvousIsChargedAllTheSame) {
+  JobStory story({.min = 1, .max = 1, .startup_quiet_ms = 1000});
+  story.Attach("a");
+  story.Lapse(1000);
+  story.RestartRendezvous();
+  story.Attach("a", {.is_running = true});
+  story.WorkerFails("a", 0, 3);
+  story.StopDone("a");
+  story.Lapse(1000);
+  EXPECT_EQ(story.machine().Status(story.now()).restarts_charged, 1);
+  EXPECT_EQ(story.world("a").round, RoundId(2));
+}
+
+TEST(JobLedger, AFailureIsChargedThoughTheLastNodeCameBackOnlyAfterIt) {
+  JobStory story({});
+  story.Attach("a");
+  story.Attach("b");
+  story.RestartRendezvous();
+  story.Attach("a", {.is_running = true});
+  story.WorkerFails("a", 0, 3);
+  story.Attach("b", {.is_running = true});
+  story.StopDone("a");
+  story.Lapse(5000);  // past the time at which missing nodes are given up
+  story.StopDone("b");
+  EXPECT_EQ(story.machine().Status(story.now()).restarts_charged, 1);
+}
+
+TEST(JobLedger, AnOlderWorldEndsTheJobWellOnlyOnceAllCouldReport) {
+  JobStory story({.min = 1, .max = 1, .startup_quiet_ms = 1000});
+  story.Attach("a");
+  story.Lapse(1000);
+  story.RestartRendezvous();
+  story.Attach("a", {.is_running = true, .has_succeeded = true});
+  EXPECT_EQ(story.machine().state(), JobState::kRunning);
+  story.Lapse(1000);
+  EXPECT_EQ(story.machine().state(), JobState::kSucceeded);
+}
+
 }  // namespace
 }  // namespace muster::rendezvous

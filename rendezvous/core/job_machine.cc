@@ -115,6 +115,10 @@ void JobMachine::Rules::On(const TimePassed& /*event*/) {
   if (recover_deadline_ <= input_.now) GiveUpMissing();
   if (IsFinal()) return;
   if (set_aside_ends_ <= input_.now) EndSetAsides();
+  // What waited for the end of the quiet time.
+  MaybeFinishStop();
+  MaybeSucceed();
+  if (IsFinal()) return;
   Evaluate();
   const bool is_gathering = state_ == JobState::kGathering || state_ == JobState::kClosing;
   if (is_gathering && below_min_since_ && *below_min_since_ + terms_->join_timeout <= input_.now) {
@@ -183,6 +187,7 @@ Instant JobMachine::Rules::ComputeWakeup() const {
   if (!sessions_.empty()) next = std::min(next, input_.now + options_.lease / 3);
   if (IsFinal()) return next;
   next = std::min({next, recover_deadline_, notice_due_, set_aside_ends_, DepartureDue()});
+  if (round_ && MayBeOutdated()) next = std::min(next, quiet_until_);
   if (state_ == JobState::kGathering || state_ == JobState::kClosing) {
     next = std::min(next, ask_again_);
     if (below_min_since_) next = std::min(next, *below_min_since_ + terms_->join_timeout);

@@ -336,12 +336,11 @@ TEST(JobMachine, AfterARestartTheNewerWorldWinsAndTheOlderIsStopped) {
   EXPECT_EQ(story.machine().Status(story.now()).world, story.world("b"));
 }
 
-TEST(JobMachine, ARestartedRendezvousLearnsBudgetCommitAndRoundFromThoseWhoRunNothing) {
-  JobStory story({.highest_round = 3});
-  story.Attach("a");
+// Of the terms that stories have by default.
+muster::Attach BareAttach(const std::string& node) {
   muster::Attach attach;
   attach.incarnation.bytes = {7};
-  attach.node_name = "b";
+  attach.node_name = node;
   attach.terms.run_id = "j";
   attach.terms.min_nodes = 2;
   attach.terms.max_nodes = 2;
@@ -349,6 +348,34 @@ TEST(JobMachine, ARestartedRendezvousLearnsBudgetCommitAndRoundFromThoseWhoRunNo
   attach.terms.join_timeout = std::chrono::seconds(60);
   attach.terms.last_call_timeout = std::chrono::seconds(5);
   attach.terms.version = "1";
+  return attach;
+}
+
+TEST(JobMachine, ANewerWorldThatCantBeOfTheJobLeavesTheRecoveredOneAlone) {
+  JobStory story = RunningPair();
+  story.RestartRendezvous();
+  story.Attach("a", {.is_running = true});
+  story.WorkerFails("a", 0, 3);
+  story.StopDone("a");
+  muster::Attach attach = BareAttach("c");
+  attach.running = RunningWorld{.world = {RoundId(9), WorldId{.bytes = {9}}},
+                                .group_rank = GroupRank(0),
+                                .group_world_size = 5,
+                                .first_rank = Rank(0),
+                                .world_size = 10,
+                                .last_commit = std::nullopt};
+  story.Feed(SessionMessage{SessionId(50), attach});
+  EXPECT_EQ(Last<Refused>(story, "a"), nullptr);
+  EXPECT_EQ(story.machine().state(), JobState::kStopping);
+  story.Attach("b", {.is_running = true});
+  story.StopDone("b");
+  EXPECT_EQ(story.machine().Status(story.now()).restarts_charged, 1);
+}
+
+TEST(JobMachine, ARestartedRendezvousLearnsBudgetCommitAndRoundFromThoseWhoRunNothing) {
+  JobStory story({.highest_round = 3});
+  story.Attach("a");
+  muster::Attach attach = BareAttach("b");
   attach.highest_round = RoundId(9);
   attach.restarts_charged = 1;
   attach.last_commit = Commit{70, "/c"};

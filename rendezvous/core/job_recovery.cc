@@ -7,8 +7,10 @@ namespace muster::rendezvous {
 
 void JobMachine::Rules::AttachRunning(SessionId session, const Attach& attach) {
   const RunningWorld& running = *attach.running;
+  const bool is_possible =
+      running.group_world_size >= 1 && running.group_world_size <= terms_->max_nodes;
   // Not behind a round that others have seen, even if that one is over by now.
-  const bool is_newer = !has_formed_ && running.world.round >= highest_round_ &&
+  const bool is_newer = is_possible && !has_formed_ && running.world.round >= highest_round_ &&
                         (!round_ || running.world.round > round_->world.round);
   if (is_newer) {
     if (round_) DropRecoveredRound(running.world);
@@ -27,7 +29,6 @@ void JobMachine::Rules::AttachRunning(SessionId session, const Attach& attach) {
 
 void JobMachine::Rules::BeginRecovering(const Attach& attach) {
   const RunningWorld& running = *attach.running;
-  if (running.group_world_size < 1 || running.group_world_size > terms_->max_nodes) return;
   round_.emplace();
   round_->world = running.world;
   round_->world_size = running.world_size;
@@ -54,14 +55,18 @@ void JobMachine::Rules::DropRecoveredRound(const World& newer) {
   effects_.emplace_back(RoundOver{round_->world, "a newer round runs"});
   std::vector<Member*> superseded;
   for (Slot& slot : round_->slots) {
-    if (slot.member != nullptr) superseded.push_back(slot.member);
+    if (slot.member == nullptr) continue;
+    slot.member->slot.reset();
+    // Who has stopped its workers waits like a newcomer.
+    if (slot.state != SlotState::kStopped) superseded.push_back(slot.member);
   }
   round_.reset();
+  departures_since_.reset();
+  checkpoint_due_ = Instant::Never();
   recover_deadline_ = Instant::Never();
   for (auto& [id, member] : members_) member.lost_recovered_round = false;
   places_vacated_ = 0;
   for (Member* member : superseded) {
-    member->slot.reset();
     if (member->session) {
       SendTo(*member, Refused{RefusalCode::kSuperseded,
                               "job " + run_id_ + ": node " + member->attach.node_name +
@@ -118,6 +123,7 @@ void JobMachine::Rules::TakeSlot(SessionId session, const Attach& attach) {
   Note("node " + attach.node_name + " is back in " + RoundName() + " as group rank " +
        std::to_string(index));
   ResumeSlot(member, running);
+  if (attach.is_drained) NoteDeparture(member, Member::Departure::ByDrain());
   if (!IsFinal()) WeighRecovery();
 }
 
@@ -127,11 +133,11 @@ int JobMachine::Rules::SlotsUnaccounted() const {
 
 void JobMachine::Rules::WeighRecovery() {
   if (!round_ || !round_->is_recovered) return;
+  if (round_->Count(SlotState::kMissing) == 0) recover_deadline_ = Instant::Never();
   if (round_->stop) return MaybeFinishStop();
   if (state_ != JobState::kRecovering) return;
   if (round_->Count(SlotState::kMissing) == 0) {
     state_ = JobState::kRunning;
-    recover_deadline_ = Instant::Never();
     Note(RoundName() + " is complete again: running");
     SendOpenGrant();
     MaybeSucceed();

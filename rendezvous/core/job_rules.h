@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/planted_fault.h"
+#include "rendezvous/core/attach_check.h"
 #include "rendezvous/core/job_limits.h"
 #include "rendezvous/core/job_machine.h"
 #include "rendezvous/core/lease_table.h"
@@ -72,6 +73,7 @@ class JobMachine::Rules {
 
   // ---- job_attach.cc ----
   void OnAttach(SessionId session, const Attach& attach);
+  void YieldTo(const Attach& veteran);
   void AttachNewcomer(SessionId session, const Attach& attach);
   void Reattach(Member& member, SessionId session, const Attach& attach);
   void ResumeSlot(Member& member, const RunningWorld& running);
@@ -116,7 +118,6 @@ class JobMachine::Rules {
   StartRound PlaceOf(const Slot& slot) const;
   void SetAside(Member& member, Instant until);
   void EndSetAside(Member& member);
-  // Ends what is over by now, and says so.
   void EndSetAsides();
   // Takes back as many nodes that are set aside as MIN needs, if it can be reached with them.
   void TakeLastResort();
@@ -133,6 +134,7 @@ class JobMachine::Rules {
   // ---- job_stopping.cc ----
   void BeginStop(StopOrigin origin, StopCause cause, const std::string& reason, Rank culprit);
   void MaybeFinishStop();
+  bool MayBeOutdated() const;
   void FinishStop();
   // Charges the failures of the round that just stopped. False if that ended the job.
   bool ChargeFailures(const Round& round);
@@ -177,8 +179,7 @@ class JobMachine::Rules {
   Instant wakeup_ = Instant::Never();
 
   std::optional<JobTerms> terms_;
-  std::string first_node_;
-  std::string first_address_;
+  Opener opener_;
 
   // In order of arrival; addresses are stable.
   std::map<MemberId, Member> members_;
@@ -186,9 +187,8 @@ class JobMachine::Rules {
   std::unordered_map<SessionId, Member*> sessions_;
   // Who has which --node-rank.
   std::unordered_map<int, Member*> holders_;
-  // Nodes that ask for a --node-rank whose holder is still attached. They wait until the
-  // holder shows a sign of life (then they are refused) or is gone (then they are sent away to
-  // attach again, and the first takes the place): at most one lease.
+  // Nodes that ask for a --node-rank whose holder is attached: refused when it shows a sign of
+  // life, sent away to attach again when it is gone; at most a lease later.
   std::map<SessionId, Attach> claimants_;
   uint64_t arrivals_ = 0;
   // A node goes as another one comes in its place.

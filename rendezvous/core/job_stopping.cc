@@ -48,7 +48,7 @@ void JobMachine::Rules::NoteSuccess(Member& member, Slot& slot) {
 }
 
 void JobMachine::Rules::MaybeSucceed() {
-  if (state_ != JobState::kRunning) return;
+  if (state_ != JobState::kRunning || MayBeOutdated()) return;
   const int finished = round_->Count(SlotState::kSucceeded) + round_->Count(SlotState::kDone);
   if (!MUSTER_PLANTED(kSuccessTooEarly, finished > 0, round_->AllSucceeded())) return;
   if (finished == 0) return;
@@ -104,7 +104,14 @@ void JobMachine::Rules::MaybeFinishStop() {
     recover_deadline_ = std::min(recover_deadline_, unheard_are_lost_at_);
   }
   if (!MUSTER_PLANTED(kStopNotAwaited, true, unanswered == 0)) return;
+  if (MayBeOutdated()) return;
   FinishStop();
+}
+
+// The workers of a world that was replaced may report before those of the one that replaced it:
+// what became of a recovered round is judged once all could report.
+bool JobMachine::Rules::MayBeOutdated() const {
+  return round_->is_recovered && input_.now < quiet_until_;
 }
 
 void JobMachine::Rules::FinishStop() {

@@ -55,6 +55,7 @@ struct Describer {
   std::string operator()(const CheckpointWanted& /*m*/) { return "CheckpointWanted"; }
   std::string operator()(const CheckpointAt& m) { return "CheckpointAt " + Number(m.step); }
   std::string operator()(const CheckpointAgreed& m) { return "CheckpointAgreed " + Number(m.step); }
+  std::string operator()(const Drained&) { return "Drained"; }
 
   std::string operator()(const Attach& m) {
     std::string text = "Attach";
@@ -164,6 +165,7 @@ void JobStory::Attach(const std::string& agent, AttachOptions options) {
   attach.terms.scale_up = options_.scale_up;
   attach.terms.program = options.program;
   attach.facts = options.facts;
+  attach.is_drained = options.is_drained;
   attach.candidate_port = 7;
   attach.highest_round = world(agent).round;
   if (options.highest_round) attach.highest_round = RoundId(*options.highest_round);

@@ -64,6 +64,7 @@ class JobStory {
     std::optional<uint64_t> highest_round = std::nullopt;
     std::string program = "";
     NodeFacts facts = {};
+    bool is_drained = false;
   };
 
   explicit JobStory(Options options);

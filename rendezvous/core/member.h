@@ -44,6 +44,7 @@ struct Member {
     // For people: "preempted (SIGTERM)".
     std::string reason;
     bool is_drained = false;
+    static Departure ByDrain() { return {.reason = "drained", .is_drained = true}; }
   };
   std::optional<Departure> departure;
   // The last Notice it was sent, so that none is repeated.

@@ -3,6 +3,11 @@
 #include <algorithm>
 
 namespace muster::rendezvous {
+namespace {
+
+bool IsSeenToHang(const WorkerFailure& failure) { return failure.hung && !failure.only_waited; }
+
+}  // namespace
 
 void FailureList::Add(Instant now, const WorkerFailure& failure) {
   const Duration age = std::max(failure.age, Duration(0));
@@ -10,8 +15,11 @@ void FailureList::Add(Instant now, const WorkerFailure& failure) {
   for (const Entry& kept : kept_) {
     if (kept.failure.rank == failure.rank) return;
   }
-  auto later = std::find_if(kept_.begin(), kept_.end(),
-                            [&](const Entry& kept) { return entry.happened < kept.happened; });
+  auto later = std::find_if(kept_.begin(), kept_.end(), [&](const Entry& kept) {
+    if (IsSeenToHang(failure) && kept.failure.only_waited) return true;
+    if (failure.only_waited && IsSeenToHang(kept.failure)) return false;
+    return entry.happened < kept.happened;
+  });
   kept_.insert(later, std::move(entry));
   if (kept_.size() > kMaxKept) kept_.pop_back();
 }
@@ -43,6 +51,8 @@ std::string DescribeFailure(const WorkerFailure& failure) {
     if (failure.exit.code == 126) text += ": the program is not executable";
     if (failure.exit.code == 127) text += ": the program was not found";
     if (!failure.message.empty()) text += " (" + failure.message + ")";
+  } else if (failure.only_waited) {
+    text += " only waited for other ranks and was killed, since no rank was found that hangs";
   } else if (failure.hung) {
     text += " hung and was killed";
   } else if (failure.out_of_memory) {

@@ -1,6 +1,7 @@
 // Who failed first, and how the job's end is told to people. The first failure is the one that
 // happened earliest: when its message came minus the age that the agent's own monotonic clock gave
-// it; the order of arrival decides between equals. Those that died of it follow.
+// it; the order of arrival decides between equals. Those that died of it follow. A worker that was
+// killed though it only waited for others is no cause where one was seen to hang.
 // A value and functions; not thread-safe.
 #ifndef MUSTER_RENDEZVOUS_CORE_VERDICT_H_
 #define MUSTER_RENDEZVOUS_CORE_VERDICT_H_
@@ -38,7 +39,7 @@ class FailureList {
     WorkerFailure failure;
   };
 
-  // Sorted by (happened, arrival).
+  // Sorted by (happened, arrival), those that only waited behind those that hang.
   std::vector<Entry> kept_;
   uint64_t arrivals_ = 0;
 };

@@ -119,6 +119,28 @@ TEST(Verdict, TheReasonTellsHangsAndWantOfMemoryFromOtherSignals) {
   failure.out_of_memory = false;
   failure.hung = true;
   EXPECT_EQ(DescribeFailure(failure), "worker rank 3 (local rank 0) on node n hung and was killed");
+  failure.only_waited = true;
+  EXPECT_EQ(DescribeFailure(failure),
+            "worker rank 3 (local rank 0) on node n only waited for other ranks and was killed, "
+            "since no rank was found that hangs");
+}
+
+TEST(Verdict, WhoOnlyWaitedIsNoCauseWhereAnotherWasSeenToHang) {
+  WorkerFailure waited = Failure(0, 137);
+  waited.hung = waited.only_waited = true;
+  WorkerFailure hung = Failure(3, 137);
+  hung.hung = true;
+  for (bool is_waiter_first : {true, false}) {
+    FailureList failures;
+    failures.Add(At(1), is_waiter_first ? waited : hung);
+    failures.Add(At(2), is_waiter_first ? hung : waited);
+    failures.Add(At(3), Failure(1, 1));
+    EXPECT_EQ(Ranks(failures.InOrder(At(9))), (std::vector<int>{3, 0, 1}));
+  }
+  FailureList deadlock;
+  deadlock.Add(At(1), waited);
+  deadlock.Add(At(2), Failure(1, 1));
+  EXPECT_EQ(deadlock.root().rank, Rank(0)) << "who died of the kill follows";
 }
 
 TEST(Verdict, AProgramThatCannotStartIsBlamedBeforeAnEarlierFailure) {

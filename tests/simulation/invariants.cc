@@ -34,6 +34,7 @@ void Invariants::RendezvousStarted(int /*life*/, RoundId kept_round) {
   charged_worlds_.clear();
   set_aside_.clear();
   leaving_.clear();
+  for (WorldIndex i = 0; i < parts_.worlds.size(); ++i) parts_.worlds[i].was_agreed = false;
 }
 
 void Invariants::SessionOpened(SessionId session, AgentIndex agent) {
@@ -63,11 +64,23 @@ void Invariants::Heard(Session& session, const LeaveRequest& /*request*/) {
   if (open_world_ >= 0) parts_.worlds[open_world_].has_excuse = true;
 }
 
+uint64_t Invariants::NumberOf(const Session& session) const {
+  const auto found = std::find_if(sessions_.begin(), sessions_.end(),
+                                  [&](const auto& entry) { return &entry.second == &session; });
+  return found->first.value;
+}
+
 void Invariants::Heard(Session& session, const Attach& attach) {
   session.incarnation = attach.incarnation;
-  // It has left its earlier streams behind.
+  if (attach.is_drained) {
+    leaving_.insert(attach.incarnation);
+    session.is_drained = true;
+    if (open_world_ >= 0) parts_.worlds[open_world_].has_excuse = true;
+  }
+  // It has left its earlier streams behind, though what it said on them may come late.
+  const uint64_t number = NumberOf(session);
   for (auto& [id, other] : sessions_) {
-    if (&other != &session && other.agent == session.agent) other.is_open = false;
+    if (id.value < number && other.agent == session.agent) other.is_open = false;
   }
   const Knowledge& told = parts_.agents[session.agent]->KnowledgeAt(attach.candidate_port);
   known_.round = std::max(known_.round, told.round);
@@ -161,6 +174,9 @@ void Invariants::Said(SessionId id, const RendezvousMessage& message) {
     SaidGrant(session, *granted);
   } else if (const auto* noted = std::get_if<CommitNoted>(&message)) {
     SaidNoted(*noted);
+  } else if (const auto* agreed = std::get_if<CheckpointAgreed>(&message)) {
+    const WorldIndex index = parts_.worlds.Find(agreed->world);
+    if (index >= 0) parts_.worlds[index].was_agreed = true;
   } else if (const auto* ended = std::get_if<JobEnded>(&message)) {
     if (!leaving_.contains(session.incarnation)) SaidEnd(*ended);
   }
@@ -170,6 +186,7 @@ void Invariants::SaidStart(Session& session, const StartRound& start) {
   const SimAgent& agent = *parts_.agents[session.agent];
   if (agent.node().disagrees) Break("a node with other terms was let into a round");
   if (!session.is_attached) Break("a round starts on a node that isn't attached");
+  if (session.is_drained) Break("a node that was sent away gets a place");
   if (open_world_ < 0 || parts_.worlds[open_world_].world != start.world) {
     Break("StartRound of a round that isn't open");
     return;

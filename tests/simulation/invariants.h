@@ -4,6 +4,7 @@
 #ifndef MUSTER_TESTS_SIMULATION_INVARIANTS_H_
 #define MUSTER_TESTS_SIMULATION_INVARIANTS_H_
 
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
@@ -68,10 +69,13 @@ class Invariants {
     // Attached was said on it.
     bool is_attached = false;
     bool is_refused = false;
+    // Its Attach said so.
+    bool is_drained = false;
     Incarnation incarnation{};
   };
   using Starts = std::vector<std::pair<SessionId, const StartRound*>>;
 
+  uint64_t NumberOf(const Session& session) const;
   void Heard(Session& session, const Attach& attach);
   void Heard(Session& session, const StopDone& done);
   void Heard(Session& session, const ShardReport& report);

@@ -99,6 +99,7 @@ struct RendezvousWords {
   std::string operator()(const CheckpointAt& m) const {
     return "CheckpointAt " + simulation::Describe(m.world) + " step " + Number(m.step);
   }
+  std::string operator()(const Drained&) const { return "Drained"; }
   std::string operator()(const CheckpointAgreed& m) const {
     return "CheckpointAgreed " + simulation::Describe(m.world) + " step " + Number(m.step);
   }

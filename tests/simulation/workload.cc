@@ -148,7 +148,10 @@ void Workload::Answered(AgentIndex agent, const agent::AnswerCommit& answer) {
   if (record.members[0].agent != agent || record.pending != answer.commit) return;
   if (!answer.is_granted || record.is_published) {
     const bool is_agreed = record.named_step && answer.commit.step == *record.named_step;
-    if (is_agreed && answer.is_granted && record.was_drained && !record.was_disturbed) {
+    // A node that finishes meanwhile needs no stop.
+    const bool is_for_drain =
+        record.was_drained && record.was_agreed && !record.was_disturbed && !record.is_finishing;
+    if (is_agreed && answer.is_granted && is_for_drain) {
       parts_.invariants.Break("a step begins after the checkpoint that a node leaves with");
     }
     if (is_agreed) record.named_step.reset();

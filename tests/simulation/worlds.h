@@ -67,6 +67,9 @@ struct WorldRecord {
   std::vector<bool> knows_step{};
   // A node of it was drained: no step may begin that is thrown away.
   bool was_drained = false;
+  // The rendezvous that runs now has told rank 0 that all know the step to save after: one that
+  // restarts before that checkpoint counts can't know whom it is for.
+  bool was_agreed = false;
   int64_t last_step = 0;
   // The highest step that workers told their agents of; -1: none.
   int64_t reported_step = -1;

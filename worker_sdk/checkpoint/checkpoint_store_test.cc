@@ -34,6 +34,7 @@ class FakeContext : public Context {
   const std::optional<Commit>& resume() const override { return resume_; }
   Store& store() override { return store_; }
   AbortSignal& abort_signal() override { return abort_; }
+  PeerWaits& peer_waits() override { return peer_waits_; }
   void StepDone(int64_t /*step*/) override {}
   bool ShouldSave(int64_t /*step*/) override { return false; }
   Status ReportShard(const Commit& commit, int shard_count) override {
@@ -60,6 +61,7 @@ class FakeContext : public Context {
   std::string address_ = "127.0.0.1";
   MemoryStore store_;
   AbortSignal abort_;
+  PeerWaits peer_waits_;
 };
 
 // What one rank of the test's job has, and does with its store.

@@ -12,6 +12,7 @@ Result<std::unique_ptr<ProcessGroup>> CreateProcessGroup(Context& context,
   cpu.address = context.address();
   cpu.name = options.name;
   cpu.algorithm = options.algorithm;
+  cpu.waits = &context.peer_waits();
   return CreateCpuGroup(context.store(), context.abort_signal(), cpu);
 }
 

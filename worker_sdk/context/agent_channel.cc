@@ -195,6 +195,7 @@ Result<std::string> AgentChannel::Call(Message request,
                       ", to whom the channel to the agent belongs; make a context of its own");
   }
   if (abort_.IsRaised()) return abort_.status();
+  PeerWaits::Wait wait(&peer_waits_);
   auto deadline = SteadyClock::now() + patience.value_or(std::chrono::milliseconds(0));
   uint64_t number = 0;
   {
@@ -281,7 +282,7 @@ bool AgentChannel::Take(const Message& message) {
 // Doesn't wait for the agent to read, since this thread must go on reading: it asks again. A frame
 // of a few bytes goes whole or not at all.
 void AgentChannel::AnswerPing(uint64_t number) {
-  std::string frame = worker_channel::Encode(worker_channel::Pong{number});
+  std::string frame = worker_channel::Encode(worker_channel::Pong{number, peer_waits_.activity()});
   base::MutexLock lock(send_mutex_);
   (void)send(fd_, frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }

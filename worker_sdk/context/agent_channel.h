@@ -25,6 +25,7 @@
 #include "base/worker_channel.h"
 #include "worker_sdk/context/abort_signal.h"
 #include "worker_sdk/context/environment.h"
+#include "worker_sdk/context/peer_waits.h"
 #include "worker_sdk/context/status.h"
 
 namespace muster {
@@ -44,6 +45,9 @@ class AgentChannel {
   AgentChannel& operator=(const AgentChannel&) = delete;
 
   const worker_channel::Welcome& welcome() const { return welcome_; }
+  // What answers to pings tell of; requests to the agent are counted here. Lives as long as the
+  // channel.
+  PeerWaits& peer_waits() { return peer_waits_; }
 
   // Reports a completed step; never waits: what the socket doesn't take is dropped. Returns whether
   // to save after it, which only a caller that `can_save` is told. Asked by the agent, rank 0 names
@@ -77,6 +81,7 @@ class AgentChannel {
   const int fd_;
   const pid_t owner_;
   AbortSignal& abort_;
+  PeerWaits peer_waits_;
   worker_channel::Welcome welcome_;
   std::string received_;
   // unique_ptr: a forked child leaves it alone, there's nothing to join.

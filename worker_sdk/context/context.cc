@@ -65,6 +65,7 @@ class LaunchedContext : public Context {
   const std::optional<Commit>& resume() const override { return welcome().resume; }
   Store& store() override { return *store_; }
   AbortSignal& abort_signal() override { return abort_; }
+  PeerWaits& peer_waits() override { return channel_->peer_waits(); }
 
   void StepDone(int64_t step) override { (void)channel_->StepDone(step, /*can_save=*/false); }
   bool ShouldSave(int64_t step) override { return channel_->StepDone(step, /*can_save=*/true); }
@@ -100,6 +101,7 @@ class SoloContext : public Context {
   const std::optional<Commit>& resume() const override { return resume_; }
   Store& store() override { return store_; }
   AbortSignal& abort_signal() override { return abort_; }
+  PeerWaits& peer_waits() override { return peer_waits_; }
   void StepDone(int64_t /*step*/) override {}
   bool ShouldSave(int64_t /*step*/) override { return false; }
   Status ReportShard(const Commit& /*commit*/, int /*shard_count*/) override { return {}; }
@@ -112,6 +114,7 @@ class SoloContext : public Context {
   const std::optional<Commit> resume_;
   MemoryStore store_;
   AbortSignal abort_;
+  PeerWaits peer_waits_;
 };
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "base/ids.h"
 #include "base/job_types.h"
 #include "worker_sdk/context/abort_signal.h"
+#include "worker_sdk/context/peer_waits.h"
 #include "worker_sdk/context/status.h"
 #include "worker_sdk/context/store.h"
 
@@ -52,6 +53,8 @@ class Context {
   virtual Store& store() = 0;
   // Raised by the agent when the round is over. Lives as long as the context.
   virtual AbortSignal& abort_signal() = 0;
+  // Where groups note what they wait for. Lives as long as the context.
+  virtual PeerWaits& peer_waits() = 0;
 
   // To be called by every rank after each optimizer step that is complete on its device; one of the
   // two, in one thread. Steps only grow. Both tell the agent that this rank makes progress, never

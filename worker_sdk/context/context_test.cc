@@ -19,6 +19,7 @@
 #include "worker_sdk/context/environment.h"
 #include "worker_sdk/context/fake_agent.h"
 #include "worker_sdk/context/memory_store.h"
+#include "worker_sdk/context/peer_waits.h"
 
 namespace muster {
 namespace {
@@ -268,11 +269,36 @@ TEST_F(ContextTest, PingsAreAnsweredWhateverTheProgramDoes) {
   // The main thread waits; the SDK's answers.
   agent.PushPing(4);
   agent.PushPing(5);
-  auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (agent.pongs().size() < 2 && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::yield();
+  std::vector<worker_channel::Pong> pongs = agent.AwaitPongs(2);
+  ASSERT_EQ(pongs.size(), 2);
+  EXPECT_EQ(pongs[0].number, 4);
+  EXPECT_EQ(pongs[1].number, 5);
+}
+
+TEST_F(ContextTest, AnswersToPingsTellWhetherTheWorkerWaits) {
+  FakeAgent agent(1);
+  agent.Start();
+  auto context = CreateRank(agent, 0);
+  using Kind = Activity::Kind;
+  auto answer = [&, count = size_t{0}]() mutable {
+    agent.PushPing(1);
+    std::vector<worker_channel::Pong> pongs = agent.AwaitPongs(++count);
+    return pongs.size() == count ? pongs.back().activity.kind : Kind::kUnknown;
+  };
+  EXPECT_EQ(answer(), Kind::kUnknown);
+  context->peer_waits().GroupMade();
+  EXPECT_EQ(answer(), Kind::kOwnCode);
+  {
+    PeerWaits::Wait wait(&context->peer_waits());
+    EXPECT_EQ(answer(), Kind::kWaits);
   }
-  EXPECT_EQ(agent.pongs(), (std::vector<uint64_t>{4, 5}));
+  // A request to the agent is a wait: for a key that another rank is still to set.
+  std::thread reader([&] { EXPECT_TRUE(context->store().Get("key", milliseconds(60000)).ok()); });
+  Kind kind = Kind::kUnknown;
+  while (kind != Kind::kWaits && !HasFailure()) kind = answer();
+  EXPECT_TRUE(context->store().Set("key", "value").ok());
+  reader.join();
+  EXPECT_EQ(answer(), Kind::kOwnCode);
 }
 
 TEST_F(ContextTest, TheEndOfTheAgentIsAnAbort) {

@@ -124,9 +124,9 @@ void FakeAgent::Push(worker_channel::Message message) {
   MUSTER_CHECK(write(wake_fd_, &one, sizeof(one)) == sizeof(one));
 }
 
-std::vector<uint64_t> FakeAgent::pongs() {
+std::vector<worker_channel::Pong> FakeAgent::AwaitPongs(size_t count) {
   base::MutexLock lock(mutex_);
-  return pongs_;
+  return Await(mutex_, heard_, pongs_, count);
 }
 
 std::vector<worker_channel::ShardDone> FakeAgent::shards() {
@@ -205,7 +205,8 @@ void FakeAgent::Take(Connection& connection, const worker_channel::Message& mess
          std::chrono::steady_clock::now() + std::chrono::milliseconds(get->wait_ms)});
   } else if (const auto* pong = std::get_if<worker_channel::Pong>(&message)) {
     base::MutexLock lock(mutex_);
-    pongs_.push_back(pong->number);
+    pongs_.push_back(*pong);
+    heard_.notify_all();
   } else if (const auto* shard = std::get_if<worker_channel::ShardDone>(&message)) {
     base::MutexLock lock(mutex_);
     shards_.push_back(*shard);

@@ -52,8 +52,8 @@ class FakeAgent {
   std::vector<int64_t> AwaitKnown(size_t count);
   // To every worker: asks for a sign of life.
   void PushPing(uint64_t number);
-  // The numbers that were answered, in order.
-  std::vector<uint64_t> pongs();
+  // The answers to it, in order.
+  std::vector<worker_channel::Pong> AwaitPongs(size_t count);
   // Shards and commits that workers reported, in order.
   std::vector<worker_channel::ShardDone> shards();
   std::vector<Commit> commits();
@@ -94,7 +94,7 @@ class FakeAgent {
   uint64_t announcement_ MUSTER_GUARDED_BY(mutex_) = 0;
   std::vector<int64_t> announced_ MUSTER_GUARDED_BY(mutex_);
   std::vector<int64_t> known_ MUSTER_GUARDED_BY(mutex_);
-  std::vector<uint64_t> pongs_ MUSTER_GUARDED_BY(mutex_);
+  std::vector<worker_channel::Pong> pongs_ MUSTER_GUARDED_BY(mutex_);
   std::vector<worker_channel::ShardDone> shards_ MUSTER_GUARDED_BY(mutex_);
   std::vector<Commit> commits_ MUSTER_GUARDED_BY(mutex_);
   std::thread thread_;

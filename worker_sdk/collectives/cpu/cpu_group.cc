@@ -190,6 +190,7 @@ Result<std::unique_ptr<ProcessGroup>> CreateCpuGroup(Store& store, AbortSignal& 
   }
   std::unique_ptr<cpu::ProgressLoop> loop;
   if (options.world_size > 1) {
+    PeerWaits::Wait wait(options.waits);
     Result<std::vector<cpu::Socket>> sockets = cpu::ConnectMesh(store, abort, options);
     if (!sockets.ok()) return sockets.status();
     std::vector<std::unique_ptr<cpu::Link>> links(sockets->size());
@@ -199,8 +200,10 @@ Result<std::unique_ptr<ProcessGroup>> CreateCpuGroup(Store& store, AbortSignal& 
     }
     loop = std::make_unique<cpu::ProgressLoop>(
         std::move(links), abort,
-        cpu::ProgressLoop::Options{
-            {options.rank, options.world_size}, options.culprit_grace, options.leave_patience});
+        cpu::ProgressLoop::Options{{options.rank, options.world_size},
+                                   options.culprit_grace,
+                                   options.leave_patience,
+                                   options.waits});
   }
   return std::unique_ptr<ProcessGroup>(std::make_unique<cpu::CpuGroup>(options, std::move(loop)));
 }

@@ -13,6 +13,7 @@
 
 #include "gtest/gtest.h"
 #include "worker_sdk/collectives/cpu/group_rig.h"
+#include "worker_sdk/context/peer_waits.h"
 
 namespace muster::cpu {
 namespace {
@@ -405,6 +406,46 @@ TEST(CpuGroupAsync, MessagesBetweenTwoRanksStayInOrder) {
       EXPECT_EQ(values[static_cast<size_t>(i)], std::vector<int32_t>(static_cast<size_t>(i), i));
     }
   });
+}
+
+TEST(CpuGroupAsync, AnOperationIsAWaitFromItsStartToItsEnd) {
+  using Kind = Activity::Kind;
+  PeerWaits waits;
+  GroupRig rig(2);
+  std::latch may_follow(1);
+  std::latch has_followed(1);
+  std::latch is_over(1);
+  std::thread other([&] {
+    auto group = rig.Join(1);
+    ASSERT_TRUE(group.ok());
+    may_follow.wait();
+    EXPECT_TRUE((*group)->Barrier().Wait().ok());
+    has_followed.count_down();
+    is_over.wait();
+  });
+  CpuGroupOptions options = rig.OptionsOf(0);
+  options.waits = &waits;
+  auto group = CreateCpuGroup(rig.store(), rig.abort(0), options);
+  EXPECT_EQ(waits.activity().kind, Kind::kOwnCode);
+  Work first = (*group)->Barrier();
+  EXPECT_EQ(waits.activity().kind, Kind::kWaits);
+  may_follow.count_down();
+  EXPECT_TRUE(first.Wait().ok());
+  EXPECT_EQ(waits.activity().kind, Kind::kOwnCode);
+  has_followed.wait();
+  // Those that a failure ends are over as well.
+  std::vector<float> value(1);
+  Work received = (*group)->Receive(MutableView(value), 1);
+  Work second = (*group)->Barrier();
+  EXPECT_EQ(waits.activity().kind, Kind::kWaits);
+  rig.abort(0).Raise(1, "the round is over");
+  ExpectPeerLost(second.Wait(), 1);
+  ExpectPeerLost(received.Wait(), 1);
+  EXPECT_EQ(waits.activity().kind, Kind::kOwnCode);
+  is_over.count_down();
+  group->reset();
+  EXPECT_EQ(waits.activity().kind, Kind::kUnknown);
+  other.join();
 }
 
 TEST(CpuGroupAsync, TwoGroupsOfOneWorldDontMix) {

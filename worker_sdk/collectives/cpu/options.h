@@ -8,6 +8,7 @@
 
 #include "base/ids.h"
 #include "base/job_types.h"
+#include "worker_sdk/context/peer_waits.h"
 
 namespace muster {
 
@@ -36,6 +37,8 @@ struct CpuGroupOptions {
   std::chrono::milliseconds culprit_grace = std::chrono::milliseconds(200);
   // How long the destructor may take to finish what was started.
   std::chrono::milliseconds leave_patience = std::chrono::seconds(10);
+  // Where the group notes what it waits for; outlives the group. Null: nobody wants to know.
+  PeerWaits* waits = nullptr;
 };
 
 }  // namespace muster

@@ -37,6 +37,7 @@ ProgressLoop::ProgressLoop(std::vector<std::unique_ptr<Link>> links, AbortSignal
   MUSTER_CHECK(wake_fd_ >= 0);
   peers_.resize(links.size());
   for (size_t r = 0; r < links.size(); ++r) peers_[r].link = std::move(links[r]);
+  if (options_.waits != nullptr) options_.waits->GroupMade();
   thread_ = std::make_unique<std::thread>([this] { Run(); });
 }
 
@@ -54,6 +55,7 @@ ProgressLoop::~ProgressLoop() {
   uint64_t one = 1;
   MUSTER_CHECK(write(wake_fd_, &one, sizeof(one)) == sizeof(one));
   thread_->join();
+  if (options_.waits != nullptr) options_.waits->GroupLeft();
   close(wake_fd_);
 }
 
@@ -70,8 +72,8 @@ void ProgressLoop::Start(std::unique_ptr<Operation> operation,
     failure = failure_;
     if (failure.ok()) {
       size_t n = peers_.size();
-      started_.push_back(
-          {std::move(operation), state, std::vector<char>(n, 0), std::vector<char>(n, 0)});
+      started_.push_back({std::move(operation), state, std::vector<char>(n, 0),
+                          std::vector<char>(n, 0), PeerWaits::Wait(options_.waits)});
     }
   }
   if (!failure.ok()) {

@@ -29,6 +29,7 @@
 #include "worker_sdk/collectives/cpu/operation.h"
 #include "worker_sdk/collectives/work_state.h"
 #include "worker_sdk/context/abort_signal.h"
+#include "worker_sdk/context/peer_waits.h"
 
 namespace muster::cpu {
 
@@ -38,6 +39,8 @@ class ProgressLoop {
     Place place;
     std::chrono::milliseconds culprit_grace{200};
     std::chrono::milliseconds leave_patience{10000};
+    // Outlives the loop; may be null.
+    PeerWaits* waits = nullptr;
   };
 
   // `links` by rank, with nothing at our own; `abort` outlives the loop.
@@ -63,6 +66,8 @@ class ProgressLoop {
     // By rank: our call is on its way, theirs has come and is equal.
     std::vector<char> call_sent;
     std::vector<char> call_heard;
+    // From its start to its end, which the program is told of after.
+    PeerWaits::Wait wait;
   };
 
   struct Peer {
