@@ -51,6 +51,8 @@ struct Attach {
   // that restarts while no worker runs would forget the budget and the checkpoint otherwise.
   int restarts_charged = 0;
   std::optional<Commit> last_commit;
+  // This process was in the job's room before, on an earlier stream.
+  bool was_attached = false;
   // It was told Drained: a rendezvous that restarts lets it go nevertheless.
   bool is_drained = false;
   // Filled in by the agent's shell when the message is sent.

@@ -20,7 +20,8 @@
 
 namespace muster::worker_channel {
 
-inline constexpr uint8_t kVersion = 1;
+// Grows with every change of a message: an SDK of another age is refused by name, not misread.
+inline constexpr uint8_t kVersion = 2;
 // The largest value of the key-value table (1 MiB) and its key fit.
 inline constexpr size_t kMaxFrame = 2u << 20;
 

@@ -70,7 +70,7 @@ TEST(WorkerChannel, EveryMessageSurvivesARoundTrip) {
 TEST(WorkerChannel, ThreeFieldTypesHaveTheBytesThatTheHeaderSays) {
   std::string frame = Encode(GetKey{0x0102030405060708, "ab", 1});
   EXPECT_EQ(frame, std::string("\x18\0\0\0"  // length of what follows
-                               "\x01\x03"    // version, type
+                               "\x02\x03"    // version, type
                                "\x08\x07\x06\x05\x04\x03\x02\x01"
                                "\x02\0\0\0ab"
                                "\x01\0\0\0\0\0\0\0",
@@ -113,9 +113,9 @@ TEST(WorkerChannel, OversizeUnknownTypeAndVersionAreRefusedBeforeTheirBytesCome)
   EXPECT_EQ(Decode(oversize).kind, Decoded::Kind::kMalformed);
   EXPECT_EQ(Decode(std::string("\xff\xff\xff\xff", 4)).kind, Decoded::Kind::kMalformed);
   EXPECT_EQ(Decode(std::string("\x01\0\0\0", 4)).kind, Decoded::Kind::kMalformed);
-  EXPECT_EQ(Decode(std::string("\x20\0\0\0\x02", 5)).kind, Decoded::Kind::kMalformed);
-  EXPECT_EQ(Decode(std::string("\x20\0\0\0\x01\x00", 6)).kind, Decoded::Kind::kMalformed);
-  EXPECT_EQ(Decode(std::string("\x20\0\0\0\x01\x10", 6)).kind, Decoded::Kind::kMalformed);
+  EXPECT_EQ(Decode(std::string("\x20\0\0\0\x01", 5)).kind, Decoded::Kind::kMalformed);
+  EXPECT_EQ(Decode(std::string("\x20\0\0\0\x02\x00", 6)).kind, Decoded::Kind::kMalformed);
+  EXPECT_EQ(Decode(std::string("\x20\0\0\0\x02\x10", 6)).kind, Decoded::Kind::kMalformed);
 }
 
 TEST(WorkerChannel, TheLargestValueOfTheTableFits) {

@@ -79,7 +79,8 @@ int Ask(const Order& order) {
   if (told.ok()) {
     const std::string done =
         order.drain.wait > Duration(0) ? " has left" : " is to leave, as soon as its job lets it";
-    Say(Cat("node ", order.drain.node, done));
+    // A host's name means all agents on it.
+    Say(Cat("node ", order.drain.node, *told > 1 ? Cat(" (", *told, " agents)") : "", done));
     return 0;
   }
   const std::string why(told.status().message());
@@ -94,7 +95,8 @@ int Ask(const Order& order) {
     return 1;
   }
   Say(Cat("no muster rendezvous answers at ", order.endpoint.ToString(), ": ", why,
-          "; name another one with --rdzv-endpoint"));
+          "; name another one with --rdzv-endpoint",
+          order.drain.wait > Duration(0) ? ", or ask again: an order that was given stands" : ""));
   return kExitUnavailable;
 }
 
@@ -107,7 +109,8 @@ int DrainCommand(std::span<const std::string> words) {
         "Lets a node leave its jobs: where their workers can save, after a checkpoint that all\n"
         "ranks agree on. The others go on without it, and its `muster run` ends with 75.\n\n"
         "Usage: muster drain [options] NODE\n\n"
-        "NODE is a name or an address as `muster status` shows it.\n",
+        "NODE is a name or an address as `muster status` shows it; a host's name means all agents\n"
+        "on it.\n",
         kFlags);
     return Print(page) ? 0 : 1;
   }

@@ -47,6 +47,7 @@ proto::Attach AttachToProto(const Attach& attach) {
   out.set_highest_round(attach.highest_round.value);
   out.set_restarts_charged(attach.restarts_charged);
   if (attach.last_commit) *out.mutable_last_commit() = ToProto(*attach.last_commit);
+  out.set_was_attached(attach.was_attached);
   out.set_is_drained(attach.is_drained);
   *out.mutable_facts() = ToProto(attach.facts);
   return out;
@@ -123,6 +124,7 @@ Attach ReadAttach(FieldReader& r, const proto::Attach& in) {
   out.restarts_charged = in.restarts_charged();
   r.Need(out.restarts_charged >= 0, "attach.restarts_charged is negative");
   if (in.has_last_commit()) out.last_commit = r.ReadCommit(in.last_commit());
+  out.was_attached = in.was_attached();
   out.is_drained = in.is_drained();
   if (in.has_facts()) out.facts = ReadFacts(r, in.facts());
   return out;

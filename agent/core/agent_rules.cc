@@ -110,6 +110,7 @@ void AgentRules::On(const RendezvousConnected& event) {
   attach.highest_round = highest_round_;
   attach.restarts_charged = restarts_charged_;
   attach.last_commit = last_commit_;
+  attach.was_attached = contact_.was_ever_attached();
   attach.is_drained = is_drained_;
   attach.running.reset();
   if (group_) {

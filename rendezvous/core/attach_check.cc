@@ -149,6 +149,12 @@ std::optional<std::string> MalformedAttach(const Attach& attach) {
   return std::nullopt;
 }
 
+JobPast PastOf(const Attach& attach) {
+  JobPast past{attach.highest_round, attach.was_attached};
+  if (attach.running) past.round = std::max(past.round, attach.running->world.round);
+  return past;
+}
+
 std::optional<std::string> Disagreement(const JobTerms& job, const Opener& opener,
                                         const Attach& attach) {
   const JobTerms& here = attach.terms;

@@ -4,6 +4,7 @@
 #ifndef MUSTER_RENDEZVOUS_CORE_ATTACH_CHECK_H_
 #define MUSTER_RENDEZVOUS_CORE_ATTACH_CHECK_H_
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -24,12 +25,22 @@ inline constexpr int kMaxWorkersPerNode = 1 << 12;
 // What is wrong with `attach` whatever the job; none if nothing is.
 std::optional<std::string> MalformedAttach(const Attach& attach);
 
+// What a node knows of the job from before it attached: the more, the greater.
+struct JobPast {
+  // The highest round of it that the node has seen; 0: none.
+  RoundId round;
+  // It was in the job's room before, maybe as a spare.
+  bool was_attached = false;
+  friend auto operator<=>(const JobPast&, const JobPast&) = default;
+};
+
+JobPast PastOf(const Attach& attach);
+
 // Who came first, and with it the job's terms.
 struct Opener {
   std::string node_name;
   std::string address;
-  // The highest round of the job that it had seen; 0: none.
-  RoundId seen;
+  JobPast past;
 };
 
 // Where `attach` differs from the terms of the job that `opener` opened; none if nowhere.

@@ -9,7 +9,7 @@
 namespace muster::rendezvous {
 namespace {
 
-const Opener kA{"a", "", RoundId()};
+const Opener kA{"a", "", {}};
 
 Attach Good() {
   Attach attach;
@@ -150,21 +150,21 @@ TEST(AttachCheck, LoopbackAndOtherAddressesDoNotGoTogether) {
   Attach attach = Good();
   attach.address = "10.0.0.2";
   EXPECT_EQ(
-      AddressProblem({"a", "127.0.0.1", RoundId()}, attach),
+      AddressProblem({"a", "127.0.0.1", {}}, attach),
       "node b has the address 10.0.0.2, and node a opened the job with 127.0.0.1; other hosts "
       "can't reach a loopback address: give node a another --local-addr");
   attach.address = "::1";
   EXPECT_EQ(
-      AddressProblem({"a", "10.0.0.1", RoundId()}, attach),
+      AddressProblem({"a", "10.0.0.1", {}}, attach),
       "node b has the address ::1, and node a opened the job with 10.0.0.1; other hosts can't "
       "reach a loopback address: give node b another --local-addr");
-  EXPECT_EQ(AddressProblem({"a", "127.0.0.7", RoundId()}, attach), std::nullopt);
+  EXPECT_EQ(AddressProblem({"a", "127.0.0.7", {}}, attach), std::nullopt);
   attach.address = "fd00::2";
-  EXPECT_EQ(AddressProblem({"a", "10.0.0.1", RoundId()}, attach), std::nullopt);
+  EXPECT_EQ(AddressProblem({"a", "10.0.0.1", {}}, attach), std::nullopt);
   // What a name stands for isn't known here.
   for (const char* name : {"host-2", "face", ""}) {
     attach.address = name;
-    EXPECT_EQ(AddressProblem({"a", "127.0.0.1", RoundId()}, attach), std::nullopt) << name;
+    EXPECT_EQ(AddressProblem({"a", "127.0.0.1", {}}, attach), std::nullopt) << name;
   }
 }
 

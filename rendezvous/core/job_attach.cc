@@ -8,16 +8,6 @@
 
 namespace muster::rendezvous {
 
-namespace {
-
-// The highest round of the job that the agent has seen; 0: none.
-RoundId SeenBy(const Attach& attach) {
-  return attach.running ? std::max(attach.highest_round, attach.running->world.round)
-                        : attach.highest_round;
-}
-
-}  // namespace
-
 void JobMachine::Rules::OnAttach(SessionId session, const Attach& attach) {
   // One session, two agents: whoever was on it before has lost it.
   if (auto other = sessions_.find(session);
@@ -34,11 +24,11 @@ void JobMachine::Rules::OnAttach(SessionId session, const Attach& attach) {
     return;
   }
   std::optional<std::string> problem = MalformedAttach(attach);
-  const RoundId seen = SeenBy(attach);
+  const JobPast past = PastOf(attach);
   if (!problem && terms_) {
     problem = Disagreement(*terms_, opener_, attach);
     if (!problem) problem = AddressProblem(opener_, attach);
-    if (problem && !has_formed_ && !round_ && seen > opener_.seen) {
+    if (problem && !has_formed_ && !round_ && past > opener_.past) {
       YieldTo(attach);
       problem.reset();
     }
@@ -46,10 +36,10 @@ void JobMachine::Rules::OnAttach(SessionId session, const Attach& attach) {
   if (problem) return Refuse(session, RefusalCode::kDisagrees, "job " + run_id_ + ": " + *problem);
   if (!terms_) {
     terms_ = attach.terms;
-    opener_ = {attach.node_name, attach.address, seen};
+    opener_ = {attach.node_name, attach.address, past};
   }
-  opener_.seen = std::max(opener_.seen, seen);
-  highest_round_ = std::max(highest_round_, seen);
+  opener_.past = std::max(opener_.past, past);
+  highest_round_ = std::max(highest_round_, past.round);
   ledger_.LearnCharged(attach.restarts_charged);
   LearnCommit(attach.last_commit, attach.highest_round);
   Member* known = FindIncarnation(attach.incarnation);
@@ -66,7 +56,7 @@ void JobMachine::Rules::YieldTo(const Attach& veteran) {
   Note("node " + veteran.node_name + " was in the job before node " + opener_.node_name +
        " opened it here, so its terms hold");
   terms_ = veteran.terms;
-  opener_ = {veteran.node_name, veteran.address, SeenBy(veteran)};
+  opener_ = {veteran.node_name, veteran.address, PastOf(veteran)};
   below_min_since_.reset();
   min_first_reached_.reset();
   waiting_reason_.clear();
@@ -78,7 +68,10 @@ void JobMachine::Rules::YieldTo(const Attach& veteran) {
     if (!problem) continue;
     if (member->session)
       Refuse(*member->session, RefusalCode::kDisagrees, "job " + run_id_ + ": " + *problem);
+    const std::string name = member->attach.node_name;
     RemoveMember(*member);
+    // Nobody waits for a stranger.
+    gone_.erase(name);
   }
 }
 
@@ -104,20 +97,19 @@ void JobMachine::Rules::AttachNewcomer(SessionId session, const Attach& attach) 
        NodeRange(terms_->min_nodes, terms_->max_nodes) + " attached");
   CompareFacts(member);
   // It was sent away before this rendezvous, or before it was replaced: it gets no place any more.
-  if (attach.is_drained) member.departure = Member::Departure::ByDrain();
+  if (attach.is_drained) {
+    member.departure = Member::Departure::ByDrain();
+    has_idle_leavers_ = true;
+  }
   const MemberId id = member.id;
   if (round_ && round_->is_recovered && attach.highest_round == round_->world.round) {
     member.lost_recovered_round = true;
     ++places_vacated_;
     WeighRecovery();
   }
-  auto still = members_.find(id);
-  if (attach.is_drained && !IsFinal() && still != members_.end())
-    LetGo(still->second, std::nullopt);
   Evaluate();
   // It may be gone, or be in a round; the job may have ended.
-  still = members_.find(id);
-  if (still != members_.end()) TellNewcomer(still->second);
+  if (auto still = members_.find(id); still != members_.end()) TellNewcomer(still->second);
 }
 
 void JobMachine::Rules::Reattach(Member& member, SessionId session, const Attach& attach) {

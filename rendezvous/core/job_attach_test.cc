@@ -76,6 +76,18 @@ TEST(JobAttach, WhoWasInARoundPrevailsOverWhoOpenedTheJobAtARestartedRendezvous)
   EXPECT_EQ(story.machine().state(), JobState::kRunning);
 }
 
+TEST(JobAttach, ASparePrevailsOverWhoWasNeverThere) {
+  JobStory story({.min = 2, .max = 2, .join_timeout_ms = 3000, .startup_quiet_ms = 1000});
+  story.Attach("c", {.program = "eval.py"});
+  story.Attach("d", {.program = "train.py", .was_attached = true});
+  EXPECT_NE(Last<Refused>(story, "c"), nullptr);
+  EXPECT_EQ(Last<Refused>(story, "d"), nullptr);
+  story.Lapse(4000);
+  ASSERT_NE(Last<JobEnded>(story, "d"), nullptr);
+  EXPECT_EQ(Last<JobEnded>(story, "d")->verdict.reason.find("node c"), std::string::npos)
+      << "a stranger isn't missed: " << Last<JobEnded>(story, "d")->verdict.reason;
+}
+
 TEST(JobAttach, AVeteranWithoutWorkersPrevailsTooButNotOverAnother) {
   JobStory story({.min = 2, .max = 2, .startup_quiet_ms = 1000});
   story.Attach("c", {.program = "eval.py"});

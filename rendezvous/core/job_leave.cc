@@ -13,6 +13,10 @@ constexpr int kExitTerminated = 143;
 // Of those who were let go: the more, the longer one may stay away before it asks.
 constexpr size_t kMostReleased = 1024;
 
+std::string LeftText(const Member& member) {
+  return "node " + member.attach.node_name + " left: " + member.departure->reason;
+}
+
 }  // namespace
 
 void JobMachine::Rules::Handle(Member& member, const LeaveRequest& message) {
@@ -135,14 +139,35 @@ void JobMachine::Rules::LetDepartingGo(const Round& round) {
   if (!departing.empty()) AdmitClaimants();
 }
 
+void JobMachine::Rules::LetIdleGo() {
+  // Before all could report, the place that one of them had in a running world isn't known.
+  if (!has_idle_leavers_ || input_.now < quiet_until_ || IsFinal()) return;
+  has_idle_leavers_ = false;
+  std::vector<Member*> idle;
+  for (auto& [id, member] : members_) {
+    if (member.departure && !(round_ && member.slot)) idle.push_back(&member);
+  }
+  for (Member* member : idle) {
+    const RoundId seen = member->attach.highest_round;
+    const bool had_part =
+        !has_formed_ && seen.value > 0 && (!round_ || seen == round_->world.round);
+    if (had_part) left_because_ = LeftText(*member);
+    LetGo(*member, std::nullopt);
+  }
+}
+
 void JobMachine::Rules::LetGo(Member& member, std::optional<int64_t> saved_step) {
   // A spare's leaving brings no round below MIN.
-  if (!round_ && is_reforming_) {
-    left_because_ = "node " + member.attach.node_name + " left: " + member.departure->reason;
-  }
+  if (!round_ && is_reforming_) left_because_ = LeftText(member);
   SendTo(member, JobEnded{Release(member, saved_step)});
   if (member.session) effects_.emplace_back(EndSession{*member.session});
+  Note("node " + member.attach.node_name + " is let go: " + member.departure->reason);
+  // Its place in a round that is being recovered stays empty.
+  member.lost_recovered_round = false;
+  const std::string name = member.attach.node_name;
   RemoveMember(member);
+  // It doesn't come back.
+  gone_.erase(name);
 }
 
 const Verdict& JobMachine::Rules::Release(const Member& member, std::optional<int64_t> saved_step) {

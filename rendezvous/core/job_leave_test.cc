@@ -399,6 +399,63 @@ TEST(JobLeave, ADrainedNodeWhoseWorkersAreGoneBreaksUpTheRecoveredRoundAndGoes) 
   EXPECT_EQ(story.world("c").round, RoundId(2));
 }
 
+// The rendezvous restarts while the round stops for the drained node.
+TEST(JobLeave, BelowMinADrainOverARestartEndsTheJobWith75) {
+  for (bool is_drained_node_first : {true, false}) {
+    JobStory story({.min = 2, .max = 2, .startup_quiet_ms = 1000});
+    story.Attach("a");
+    story.Attach("b");
+    story.Lapse(1000);
+    Drain(story, 'b');
+    story.RestartRendezvous();
+    if (is_drained_node_first) story.Attach("b", {.is_drained = true});
+    story.Attach("a", {.is_running = true});
+    if (!is_drained_node_first) story.Attach("b", {.is_drained = true});
+    EXPECT_EQ(Count<StopRound>(story, "a"), 1) << "long before the lease or reconnect_timeout";
+    story.StopDone("a");
+    story.Lapse(1000);
+    ASSERT_TRUE(Farewell(story, "a"));
+    EXPECT_EQ(Farewell(story, "a")->exit_code, 75);
+    EXPECT_NE(Farewell(story, "a")->reason.find("node b left: drained"), std::string::npos)
+        << Farewell(story, "a")->reason;
+    EXPECT_EQ(Farewell(story, "b")->exit_code, 75);
+  }
+}
+
+TEST(JobLeave, AJobWhoseNodesAllWereDrainedOverARestartEnds) {
+  JobStory story({.min = 2, .max = 2, .startup_quiet_ms = 1000});
+  story.Attach("a");
+  story.Attach("b");
+  story.Lapse(1000);
+  story.RestartRendezvous();
+  for (const char* agent : {"a", "b"}) story.Attach(agent, {.is_drained = true});
+  story.Lapse(1000);
+  for (const char* agent : {"a", "b"}) {
+    ASSERT_TRUE(Farewell(story, agent));
+    EXPECT_EQ(Farewell(story, agent)->exit_code, 75);
+    story.Break(agent);
+  }
+  story.Lapse(1000);
+  EXPECT_EQ(story.machine().state(), JobState::kFailed) << "and is forgotten as such";
+  EXPECT_TRUE(story.machine().IsDone());
+}
+
+TEST(JobLeave, AJobThatFormedARoundSinceIsNotEndedByAnOldDrain) {
+  JobStory story({.min = 1, .max = 2, .join_timeout_ms = 5000, .startup_quiet_ms = 1000});
+  story.Attach("a");
+  story.Attach("c");
+  story.Lapse(1000);
+  story.RestartRendezvous();
+  story.Attach("c");
+  story.Lapse(7000);
+  ASSERT_EQ(story.machine().state(), JobState::kRunning);
+  story.Attach("a", {.is_drained = true});
+  EXPECT_EQ(Farewell(story, "a")->exit_code, 75);
+  story.Break("c");
+  story.Lapse(200);
+  EXPECT_EQ(story.machine().state(), JobState::kGathering) << "the loss may be made good";
+}
+
 TEST(JobLeave, StaleOrForeignStepsAreIgnored) {
   JobStory story({.min = 2, .max = 3});
   RunThree(story);

@@ -187,7 +187,8 @@ Instant JobMachine::Rules::ComputeWakeup() const {
   if (!sessions_.empty()) next = std::min(next, input_.now + options_.lease / 3);
   if (IsFinal()) return next;
   next = std::min({next, recover_deadline_, notice_due_, set_aside_ends_, DepartureDue()});
-  if (round_ && MayBeOutdated()) next = std::min(next, quiet_until_);
+  const bool waits_for_reports = has_idle_leavers_ || round_;
+  if (waits_for_reports && input_.now < quiet_until_) next = std::min(next, quiet_until_);
   if (state_ == JobState::kGathering || state_ == JobState::kClosing) {
     next = std::min(next, ask_again_);
     if (below_min_since_) next = std::min(next, *below_min_since_ + terms_->join_timeout);

@@ -19,6 +19,7 @@ std::string LossText(const std::string& node_name, const std::string& why) {
 
 void JobMachine::Rules::Evaluate() {
   if (is_replacing_) return;
+  LetIdleGo();
   switch (state_) {
     case JobState::kGathering:
     case JobState::kClosing:
@@ -102,6 +103,8 @@ bool JobMachine::Rules::WantsScaleUp() const {
 }
 
 bool JobMachine::Rules::MayScaleUp() const {
+  // Before all could report it isn't known who is new.
+  if (input_.now < quiet_until_) return false;
   // A stop for those who leave takes in those who come.
   if (departures_since_) return false;
   const bool makes_commits = last_commit_ && last_commit_round_ >= previous_round_;
@@ -346,7 +349,7 @@ void JobMachine::Rules::Handle(Member& member, const Leave& message) {
 
 void JobMachine::Rules::ForgetEmptyJob() {
   // Nobody is here and no round ever was: the next to come opens the job afresh.
-  if (!members_.empty() || is_reforming_ || has_formed_) return;
+  if (!members_.empty() || is_reforming_ || has_formed_ || left_because_) return;
   terms_.reset();
   below_min_since_.reset();
   min_first_reached_.reset();

@@ -58,7 +58,11 @@ void JobMachine::Rules::DropRecoveredRound(const World& newer) {
     if (slot.member == nullptr) continue;
     slot.member->slot.reset();
     // Who has stopped its workers waits like a newcomer.
-    if (slot.state != SlotState::kStopped) superseded.push_back(slot.member);
+    if (slot.state != SlotState::kStopped) {
+      superseded.push_back(slot.member);
+    } else if (slot.member->departure) {
+      has_idle_leavers_ = true;
+    }
   }
   round_.reset();
   departures_since_.reset();

@@ -142,7 +142,6 @@ class JobMachine::Rules {
   void NoteSuccess(Member& member, Slot& slot);
   void MaybeSucceed();
   void FailBelowMin(int exit_code, const std::string& cause);
-  // "node rank 1 is missing; ", as far as it is known who; else empty.
   std::string WhoIsMissing() const;
   // `verdict.reason` is the bare cause: what is said to people begins with the job's name.
   void EndJob(JobState state, Verdict verdict);
@@ -160,6 +159,7 @@ class JobMachine::Rules {
   bool AreCollected() const;
   Instant DepartureDue() const;
   void StopForDepartures();
+  void LetIdleGo();
   void LetGo(Member& member, std::optional<int64_t> saved_step);
   const Verdict& Release(const Member& member, std::optional<int64_t> saved_step);
   void LetDepartingGo(const Round& round);
@@ -198,9 +198,8 @@ class JobMachine::Rules {
   // Nodes whose differences from others have been said.
   std::set<std::string> known_to_differ_;
   int set_aside_attached_ = 0;
-  // Of agents that are attached, and of those whose stream ended.
-  LeaseTable leases_;
-  LeaseTable graces_;
+  LeaseTable leases_;  // of agents that are attached
+  LeaseTable graces_;  // of those whose stream ended
 
   RoundId highest_round_;
   // The current round: running, stopping or being recovered.
@@ -210,8 +209,7 @@ class JobMachine::Rules {
   // A round ran in this life of the rendezvous: the next closes without a last call.
   bool is_reforming_ = false;
   Instant recover_deadline_ = Instant::Never();
-  // Members with lost_recovered_round.
-  int places_vacated_ = 0;
+  int places_vacated_ = 0;  // by members with lost_recovered_round, gone or not
 
   // Since when fewer than MIN nodes are ready, with at least one member or a round before.
   std::optional<Instant> below_min_since_;
@@ -224,6 +222,8 @@ class JobMachine::Rules {
   // When the first of those nodes asked to go that will leave with the current round.
   std::optional<Instant> departures_since_;
   Instant checkpoint_due_ = Instant::Never();
+  // Someone is to go who has no part in a round.
+  bool has_idle_leavers_ = false;
   // After a plain Leave: others may follow, so nothing is formed before this.
   Instant form_not_before_;
   // What nodes were told that were let go, should one have missed it.

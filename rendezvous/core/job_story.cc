@@ -166,6 +166,7 @@ void JobStory::Attach(const std::string& agent, AttachOptions options) {
   attach.terms.program = options.program;
   attach.facts = options.facts;
   attach.is_drained = options.is_drained;
+  attach.was_attached = options.was_attached;
   attach.candidate_port = 7;
   attach.highest_round = world(agent).round;
   if (options.highest_round) attach.highest_round = RoundId(*options.highest_round);

@@ -65,6 +65,7 @@ class JobStory {
     std::string program{};
     NodeFacts facts = {};
     bool is_drained = false;
+    bool was_attached = false;
   };
 
   explicit JobStory(Options options);
