@@ -51,8 +51,8 @@ void JobMachine::Rules::OnAttach(SessionId session, const Attach& attach) {
 }
 
 void JobMachine::Rules::YieldTo(const Attach& veteran) {
-  // Whoever opened the job here knew less of it than one who was in a round of it before this
-  // rendezvous started.
+  // Whoever opened the job here knew less of it than one who was in it before this rendezvous
+  // started.
   Note("node " + veteran.node_name + " was in the job before node " + opener_.node_name +
        " opened it here, so its terms hold");
   terms_ = veteran.terms;

@@ -62,9 +62,10 @@
 //   next commit if the job has committed in this round or the one before.
 // - While recovering, a member of the round that attaches without workers proves that it can't be
 //   completed: the rest is stopped at once. No commit is granted before the world is complete.
-// - What a recovered round comes to (a charge, success) is judged after startup_quiet: the workers of
-//   a world that was replaced may report first. Until then the terms of an agent that has seen a
-//   later round prevail over those of whoever opened the job.
+// - What a recovered round comes to (a charge, success) is judged after startup_quiet: those of a
+//   world that was replaced may report first.
+// - Before this machine has formed or recovered a round, the terms of an agent that knows more of
+//   the job (a later round; that it was attached) prevail over those of whoever opened it.
 // - A recovered round that stops waits for missing members until a lease after the rendezvous'
 //   start, when they must have killed their workers; reconnect_timeout is for a world that runs.
 #ifndef MUSTER_RENDEZVOUS_CORE_JOB_MACHINE_H_
