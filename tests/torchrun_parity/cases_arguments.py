@@ -26,9 +26,10 @@ ARGUMENTS = (
     after_program("dollars_double", "pid is $$", "$${local_rank}",
                   others=(Other(ARGV, {"0.0": ["train.py", "pid is $$", "$${local_rank}"]}, NO_TEMPLATE),)),
     after_program("dollar_local_rank", "--rank=${local_rank}", options=("--nproc-per-node=2",)),
-    after_program("many_arguments", *("word%d" % i for i in range(2000)),
-                  program="note(argv=len(sys.argv)); say(len(sys.argv))"),
-    after_program("a_long_argument", "x" * 100000, program="note(argv=len(sys.argv[1])); say(len(sys.argv[1]))"),
+    Case("many_arguments", command=("train.py", *("word%d" % i for i in range(2000))), facts=(NOTES,),
+         program="note(count=len(sys.argv)); say(sys.argv[-1])"),
+    Case("a_long_argument", command=("train.py", "x" * 100000), facts=(NOTES,),
+         program="note(length=len(sys.argv[1]))"),
     after_program("rank_in_the_script", "a", options=("--nproc-per-node=3",),
                   program="say('rank %d of %d got %s' % (RANK, WORLD, sys.argv[1:]))"),
 )

@@ -4,6 +4,7 @@ Debian 12's torchrun is 1.13.1 and doesn't start on its Python 3.11; tools/peers
 line that stops it and changes nothing else. A newer one, in a virtual environment, runs as it is.
 """
 import os
+import pwd
 import re
 import subprocess
 
@@ -53,3 +54,10 @@ class Torchrun:
             return ("torchrun %s doesn't start on its own (it iterates over a flag in a way that Python 3.11 "
                     "has changed); compared is the one that tools/peers/torchrun_shim.py repairs" % self.text)
         return "torchrun %s, as it is" % self.text
+
+
+def newest_python():
+    """The Python of the newest torch, where `tools/setup.sh --with-torch` has put it; None: nowhere."""
+    home = pwd.getpwuid(os.getuid()).pw_dir
+    path = os.environ.get("MUSTER_TORCH_PYTHON") or os.path.join(home, ".cache", "muster", "torch", "bin", "python")
+    return path if os.access(path, os.X_OK) else None

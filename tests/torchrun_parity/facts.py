@@ -98,8 +98,13 @@ def log_files(raw, plain):
             with open(path, "rb") as file:
                 data = file.read()
             key = "/".join(parts)
-            found[key] = sorted(json.loads(data)) if name == "error.json" else \
-                plain.text(data.decode(errors="backslashreplace")).split("\n")
+            lines = plain.text(data.decode(errors="backslashreplace")).split("\n")
+            if name == "error.json":
+                lines = sorted(json.loads(data))
+            elif name.startswith("filtered_"):
+                # Ranks come as they come.
+                lines.sort()
+            found[key] = lines
     return found
 
 

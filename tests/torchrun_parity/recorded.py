@@ -16,14 +16,10 @@ def read(path):
         return json.load(file)["cases"]
 
 
-def newest_for(since):
-    """The answers of the oldest recorded torchrun that knows it: (version, {name: facts}) or None."""
-    found = []
-    for name in os.listdir(HERE):
-        match = re.match(r"torchrun_(\d+)_(\d+)\.json$", name)
-        if match and (int(match[1]), int(match[2])) >= since:
-            found.append((int(match[1]), int(match[2])))
-    return (min(found), read(path_of(min(found)))) if found else None
+def versions():
+    """Those of which there is a file, oldest first."""
+    found = (re.match(r"torchrun_(\d+)_(\d+)\.json$", name) for name in os.listdir(HERE))
+    return sorted((int(m[1]), int(m[2])) for m in found if m)
 
 
 def write(path, launcher, answers, keep):

@@ -1,0 +1,101 @@
+"""Where muster answers otherwise than torchrun on purpose, in more than one case: a rule each, with its reason.
+
+A rule takes torchrun's answers and makes of them what muster's have to be. A rule that changes nothing in any
+case, and one whose answer muster doesn't give, are faults: the list can't rot. What concerns a single case stands
+with the case (parity_case.Other); what muster still has to learn is in gaps.py.
+"""
+import copy
+import dataclasses
+import re
+import typing
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule:
+    name: str
+    why: str
+    # (case, answers) -> None; changes the answers.
+    apply: typing.Callable
+    # Which torchrun's answers it is about.
+    versions: typing.Callable = lambda version: True
+
+
+def environments(answers):
+    """Each worker's variables, and those of all."""
+    return [v for v in answers.get("environment", {}).values() if v]
+
+
+def store_of_rank_0(case, answers):
+    for variables in environments(answers):
+        if "TORCHELASTIC_USE_AGENT_STORE" in variables:
+            variables["TORCHELASTIC_USE_AGENT_STORE"] = "False"
+
+
+def newer_name_for_nccl(case, answers):
+    for variables in environments(answers):
+        if "NCCL_ASYNC_ERROR_HANDLING" in variables:
+            given = dict(case.environment)
+            value = variables.pop("NCCL_ASYNC_ERROR_HANDLING")
+            variables["TORCH_NCCL_ASYNC_ERROR_HANDLING"] = given.get("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1")
+            if "NCCL_ASYNC_ERROR_HANDLING" in given:
+                variables["NCCL_ASYNC_ERROR_HANDLING"] = value
+
+
+def is_plain(options):
+    """One node, nothing said of where to meet."""
+    return not any(re.match(r"--(master-port|rdzv-|nnodes=[02-9]|nnodes=1:[2-9])", word) for word in options)
+
+
+def plain_is_standalone(case, answers):
+    given = dict(case.environment)
+    if not is_plain(case.options) or "PET_MASTER_PORT" in given or "PET_RDZV_ENDPOINT" in given:
+        return
+    for variables in environments(answers):
+        if variables.get("MASTER_PORT") == "29500":
+            variables["MASTER_PORT"] = "free"
+            variables["TORCHELASTIC_RUN_ID"] = "random"
+    if "logs" in answers:
+        answers["logs"] = {re.sub(r"^none_", "random_", key): value for key, value in answers["logs"].items()}
+
+
+def named_when_there_are_several(case, answers):
+    # What has a prefix already, by --tee, keeps it.
+    ranks = {key.split(".")[1] for key in answers["ranks"]}
+    if "prefix" in answers and len(ranks) > 1:
+        for rank, prefixes in answers["prefix"].items():
+            answers["prefix"][rank] = sorted({p or "[default%s]:" % rank for p in prefixes})
+
+
+def without_signals_variable(case, answers):
+    for variables in environments(answers):
+        if "others" in variables:
+            variables["others"] = [v for v in variables["others"] if v != "TORCHELASTIC_SIGNALS_TO_HANDLE"]
+
+
+ELDER = dict(versions=lambda version: version < (2,))
+NEWER = dict(versions=lambda version: version >= (2,))
+
+RULES = (
+    Rule("store of rank 0", "rank 0 hosts PyTorch's store, so workers are told that no agent does", store_of_rank_0),
+    Rule("newer name for NCCL", "muster sets the variable that newer PyTorch reads; what was given passes as it is",
+         newer_name_for_nccl, **ELDER),
+    Rule("plain is standalone", "a plain start of one node takes a free port, as the newest torchrun does, so that two "
+         "jobs on one machine never meet", plain_is_standalone, **ELDER),
+    Rule("several workers are named", "with several workers a line of the console says whose it is, tee'd or not "
+         "(--prefix=never: as torchrun)", named_when_there_are_several),
+)
+
+
+def expected(case, answers, version, used=None):
+    """What muster has to answer, as far as rules and the case itself say otherwise than torchrun."""
+    wanted = copy.deepcopy(answers)
+    for rule in RULES:
+        if not rule.versions(version):
+            continue
+        before = copy.deepcopy(wanted)
+        rule.apply(case, wanted)
+        if used is not None and wanted != before:
+            used.setdefault(rule.name, []).append(case.name)
+    for other in case.others:
+        wanted[other.fact] = other.ours
+    return wanted
