@@ -80,9 +80,18 @@ class Trainer:
 
     def sum(self, *values):
         """Over all workers."""
-        total = torch.tensor(values, dtype=torch.float64, device=self.device)
-        dist.all_reduce(total)
-        return total.tolist()
+        self.reduced = torch.tensor(values, dtype=torch.float64, device=self.device)
+        dist.all_reduce(self.reduced)
+        return self.reduced.tolist()
+
+    def close(self):
+        """Lets the process group go, which DDP holds too, before the tensor that was reduced last.
+
+        PyTorch 1.13 waits for gloo's threads without letting go of Python's lock; one that is the last to hold a
+        tensor of Python's needs that lock, and neither would ever go on.
+        """
+        del self.model
+        dist.destroy_process_group()
 
     def make_step(self, images, indices):
         """One step of the optimiser; returns loss and accuracy over all workers."""
@@ -150,7 +159,7 @@ def main():
     trainer.train(images)
     accuracy = trainer.test(Images(args.data, "t10k", args.test_images))
     trainer.say("done: %d steps by %d workers, test accuracy %.4f" % (trainer.step, trainer.world, accuracy))
-    dist.destroy_process_group()
+    trainer.close()
 
 
 if __name__ == "__main__":
