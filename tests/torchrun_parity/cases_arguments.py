@@ -1,8 +1,11 @@
 """The table, part 1: what follows the options, and where it runs."""
-from parity_case import ARGV, ENVIRONMENT, FOLDER, INPUT, NOTES, Case, Other
+from parity_case import ARGV, ENVIRONMENT, EXIT, FOLDER, INPUT, NOTES, RANKS, STDOUT, Case, Other
 
 # torchrun fills its worker's words in a template, in which $$ is one dollar and ${local_rank} the rank.
 NO_TEMPLATE = "arguments reach the program byte for byte: a shell's $$ must not become $"
+# Python's argparse goes on looking for options, and eats the first --.
+NOT_LOOKED_AT = "what follows the program is the program's: it is never looked at"
+SHORTENED = ("--r=16", "--log", "5", "--mo", "0.9")
 
 
 def after_program(name, *words, others=(), **more):
@@ -13,9 +16,13 @@ ARGUMENTS = (
     after_program("no_arguments"),
     after_program("arguments_that_look_like_ours", "--nnodes", "3", "--nproc-per-node=8", "--standalone", "-m", "-h",
                   "--help", "--version", "--max-restarts=x", "-r", "3", "-t", "3"),
-    after_program("shortened_options_after_the_program", "--r=16", "--log", "5", "--mo", "0.9"),
+    after_program("shortened_options_after_the_program", *SHORTENED,
+                  others=(Other(EXIT, ["ok"], NOT_LOOKED_AT), Other(RANKS, ["0.0"], NOT_LOOKED_AT),
+                          Other(STDOUT, {"0": ["here"]}, NOT_LOOKED_AT),
+                          Other(ARGV, {"0.0": ["train.py", *SHORTENED]}, NOT_LOOKED_AT))),
     after_program("a_double_dash_after_the_program", "a", "--", "--b"),
-    after_program("a_double_dash_right_after_the_program", "--", "--b"),
+    after_program("a_double_dash_right_after_the_program", "--", "--b",
+                  others=(Other(ARGV, {"0.0": ["train.py", "--", "--b"]}, NOT_LOOKED_AT),)),
     after_program("spaces_and_quotes", "two words", " ", "it's", 'say "hi"', "back\\slash", "tab\there"),
     after_program("new_lines", "one\ntwo", "\n"),
     after_program("unicode", "ä€", "日本語", "🙂"),

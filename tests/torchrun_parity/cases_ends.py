@@ -18,9 +18,9 @@ CODES = (
     ends("exit_3", "sys.exit(3)", 3, SUMMARY),
     ends("exit_255", "sys.exit(255)", 255, SUMMARY),
     ends("exit_256_is_0", "os._exit(256 & 255)", 0),
-    ends("sys_exit_with_words", "sys.exit('no data')", 1, SUMMARY),
-    ends("an_exception", "raise ValueError('wrong shape')", 1, SUMMARY),
-    ends("a_syntax_error", "def (", 1, SUMMARY),
+    ends("sys_exit_with_words", "sys.exit('no data')", 1, SUMMARY, has_last_words=True),
+    ends("an_exception", "raise ValueError('wrong shape')", 1, SUMMARY, has_last_words=True),
+    ends("a_syntax_error", "def (", 1, SUMMARY, has_last_words=True),
     ends("an_import_error", "import no_such_module", 1),
     ends("os_exit_without_flush", "say('said'); os._exit(4)", 4),
     ends("one_of_two_fails", ONE_FAILS % 5, 5, SUMMARY, options=TWO),
@@ -56,7 +56,9 @@ SIGNALS = tuple(
     ends("a_deaf_worker_is_killed", "signal.signal(signal.SIGTERM, signal.SIG_IGN); mark('ready')\n"
          "all_up()\nif RANK == 1: wait_mark('ready', 0); sys.exit(2)\nhold()", 2, options=TWO,
          environment=(("TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "1"),)),
-    ends("usr1_to_the_launcher", "leave_on(signal.SIGUSR1)\nhold()", 138, strike=("launcher", signal.SIGUSR1), ready=1),
+    ends("usr1_to_the_launcher", "leave_on(signal.SIGUSR1)\nhold()", 0, strike=("launcher", signal.SIGUSR1), ready=1,
+         others=(Other(EXIT, ["ok"], "SIGUSR1 and SIGUSR2 are passed on to the workers, who know what they mean; "
+                                     "torchrun ends by them at once and leaves its workers behind"),)),
 )
 
 RESTARTS = (
@@ -74,7 +76,7 @@ RESTARTS = (
                                "--rdzv-id=r")),
     ends("logs_of_each_attempt", "say('attempt %d' % ATTEMPT); sys.exit(3)", 3, LOGS,
          options=("--max-restarts=1", "--tee=3", "--log-dir={logs}")),
-    ends("two_nodes_restart_together", "all_up()\nsys.exit(RANK == 1 and ATTEMPT == 0)\n", 0, nodes=2 * ((
+    ends("two_nodes_restart_together", "all_up()\nsys.exit(ATTEMPT == 0)\n", 0, nodes=2 * ((
         "--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:{port}", "--rdzv-id=job", "--max-restarts=2"),)),
     ends("one_node_of_two_fails", "all_up()\nif RANK == 1: sys.exit(4)\nleave_on(signal.SIGTERM)\nhold()", 4,
          nodes=tuple(("--nnodes=2", "--node-rank=%d" % i, "--master-addr=127.0.0.1", "--master-port={port}")

@@ -1,7 +1,7 @@
 """The table, part 2: what workers find in their environment, under every way to say how many there are."""
 import os
 
-from parity_case import ENVIRONMENT, EXIT, RANKS, Case, Other
+from parity_case import ENVIRONMENT, EXIT, RANKS, STDOUT, Case, Other
 
 TWO = ("--nproc-per-node=2",)
 
@@ -108,8 +108,8 @@ COUNTS = (
     Case("rdzv_conf_nonsense", options=("--rdzv-conf=abc",), code=64),
     Case("shortened_option", options=("--nproc=2",), code=64,
          others=(Other(EXIT, ["failed"], "an option that is added later must not change what a script means"),
-                 Other(RANKS, [], "as above"), Other("stdout", {}, "as above"))),
-    Case("help", options=("--help",), program="", command=()),
+                 Other(RANKS, [], "as above"), Other(STDOUT, {}, "as above"))),
+    Case("help", options=("--help",), program="", command=(), without=(STDOUT,)),
 )
 
 # The number of processors decides how many ranks there are in nproc_cpu; on one they'd be one.

@@ -1,7 +1,8 @@
 """The table, part 4: where output goes."""
-from parity_case import LOGS, PREFIX, STDERR, Case, Other
+from parity_case import LOGS, PREFIX, STDERR, STDOUT, Case, Other
 
 TWO = ("--nproc-per-node=2",)
+BYTES = "output is bytes; torchrun decodes what it tees, and shows nothing more of a worker that wrote something else"
 SPEAK = "say('out'); complain('err'); say('again')"
 
 
@@ -26,13 +27,15 @@ SHAPES = (
     output("log_dir_below_another", ("--tee=1", "--log-dir={logs}/a/b")),
     output("role_in_the_prefix", ("--tee=3", "--role=judge")),
     output("no_new_line_at_the_end", ("--redirects=1",), "sys.stdout.write('%d|no end' % RANK)"),
-    output("no_new_line_at_the_end_tee", ("--tee=1",), "sys.stdout.write('%d|no end' % RANK)"),
+    output("no_new_line_at_the_end_tee", ("--tee=1", "--nproc-per-node=1"), "sys.stdout.write('%d|no end' % RANK)"),
     output("empty_output", ("--tee=3",), ""),
     output("empty_lines", ("--redirects=1",), "print(); print(); say('x')"),
     output("bytes_that_are_no_text", ("--redirects=1",),
            "os.write(1, b'%d|\\xff\\xfe\\x00end\\n' % RANK)"),
     output("bytes_that_are_no_text_tee", ("--tee=1",),
-           "os.write(1, b'%d|\\xff\\xfe\\n' % RANK); say('after')"),
+           "os.write(1, b'%d|\\xff\\xfe\\n' % RANK); say('after')",
+           others=(Other(STDOUT, {r: ["\\xff\\xfe", "after"] for r in "01"}, BYTES),
+                   Other(PREFIX, {r: ["[default%s]:" % r] for r in "01"}, BYTES))),
     output("carriage_returns", ("--redirects=1",), "os.write(1, b'%d|a\\rb\\n' % RANK)"),
     output("long_lines", ("--tee=1",), "say('x' * 200000)"),
     output("many_lines_in_order", ("--tee=1",), "[say(i) for i in range(2000)]", facts=(PREFIX,)),

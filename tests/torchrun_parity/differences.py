@@ -25,12 +25,6 @@ def environments(answers):
     return [v for v in answers.get("environment", {}).values() if v]
 
 
-def store_of_rank_0(case, answers):
-    for variables in environments(answers):
-        if "TORCHELASTIC_USE_AGENT_STORE" in variables:
-            variables["TORCHELASTIC_USE_AGENT_STORE"] = "False"
-
-
 def newer_name_for_nccl(case, answers):
     for variables in environments(answers):
         if "NCCL_ASYNC_ERROR_HANDLING" in variables:
@@ -55,7 +49,7 @@ def plain_is_standalone(case, answers):
             variables["MASTER_PORT"] = "free"
             variables["TORCHELASTIC_RUN_ID"] = "random"
     if "logs" in answers:
-        answers["logs"] = {re.sub(r"^none_", "random_", key): value for key, value in answers["logs"].items()}
+        answers["logs"] = {re.sub(r"(^|/)none_", r"\1random_", key): value for key, value in answers["logs"].items()}
 
 
 def named_when_there_are_several(case, answers):
@@ -66,23 +60,54 @@ def named_when_there_are_several(case, answers):
             answers["prefix"][rank] = sorted({p or "[default%s]:" % rank for p in prefixes})
 
 
-def without_signals_variable(case, answers):
-    for variables in environments(answers):
-        if "others" in variables:
-            variables["others"] = [v for v in variables["others"] if v != "TORCHELASTIC_SIGNALS_TO_HANDLE"]
+def in_summaries(change):
+    """A rule for the lines of each launcher's summary: change(case, lines) -> lines."""
+    def apply(case, answers):
+        if "summary" in answers:
+            answers["summary"] = [change(case, lines) for lines in answers["summary"]]
+    return apply
+
+
+# What a process does to itself; other signals come from somewhere.
+OWN_FAULTS = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL")
+
+
+def sender_unknown(case, lines):
+    def change(line):
+        found = re.match(r"  traceback : Signal \d+ \((\w+)\) received by PID \*$", line)
+        return line + ", sent from outside muster, the sender is unknown" if found and found[1] not in OWN_FAULTS \
+            else line
+    return [change(line) for line in lines]
+
+
+def error_file_not_kept(case, lines):
+    if any(word.startswith("--log-dir") for word in case.options):
+        return lines
+    return [re.sub(r"^(  error_file: )\.\.\./.*", r"\1<N/A>", line) for line in lines]
+
+
+def last_words(case, lines):
+    at = next((i for i, line in enumerate(lines) if line.startswith("  traceback : To enable")), None)
+    if not case.has_last_words or at is None:
+        return lines
+    return lines[:at + 1] + ["  last lines of stderr:", "    ..."] + lines[at + 1:]
 
 
 ELDER = dict(versions=lambda version: version < (2,))
 NEWER = dict(versions=lambda version: version >= (2,))
 
 RULES = (
-    Rule("store of rank 0", "rank 0 hosts PyTorch's store, so workers are told that no agent does", store_of_rank_0),
     Rule("newer name for NCCL", "muster sets the variable that newer PyTorch reads; what was given passes as it is",
          newer_name_for_nccl, **ELDER),
     Rule("plain is standalone", "a plain start of one node takes a free port, as the newest torchrun does, so that two "
          "jobs on one machine never meet", plain_is_standalone, **ELDER),
     Rule("several workers are named", "with several workers a line of the console says whose it is, tee'd or not "
          "(--prefix=never: as torchrun)", named_when_there_are_several),
+    Rule("sender unknown", "a signal that muster didn't send is said to come from outside", in_summaries(sender_unknown)),
+    Rule("error file not kept", "without --log-dir nothing is left in the temporary folder, so no path is named; "
+         "what the file said is shown", in_summaries(error_file_not_kept)),
+    Rule("last words", "where there is no error file the last lines of stderr say more than an address on the web",
+         in_summaries(last_words)),
 )
 
 

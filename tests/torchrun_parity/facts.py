@@ -11,6 +11,7 @@
     error_file   the launcher's own TORCHELASTIC_ERROR_FILE, {work}/own_error.json
     summary      the failure summary, line by line
 """
+import hashlib
 import json
 import os
 import re
@@ -24,6 +25,8 @@ SET_BY_TORCHRUN = (
 NOT_COMPARED = re.compile(r"^(PARITY_|PYTHON|PET_|MUSTER_|PWD$|OLDPWD$|SHLVL$|_$|LC_|HOME$|PATH$|TMPDIR$)")
 STANDARD = ("pid", "environment", "argv", "folder", "input", "leads_session", "path0", "line_by_line", "ignored")
 LINE = re.compile(r"^(\[[^\]|]*\]: ?)?(\d+)\|(.*)$")
+LONG = 60
+INNER = "    ..."
 UUID = re.compile(r"^[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}$")
 
 
@@ -86,18 +89,25 @@ def lines_by_rank(texts):
     return lines, {rank: sorted(found) for rank, found in prefixes.items()}, others
 
 
+def plain_log_name(path):
+    """RUN-ID_RANDOM/attempt_N/...: the random part has 8 letters of torchrun's, 6 of muster's."""
+    parts = path.split("/")
+    for i, part in enumerate(parts[1:]):
+        found = re.match(r"(.*?)_([a-z0-9_]{8}|[A-Za-z0-9]{6})$", parts[i])
+        if re.match(r"attempt_\d+$", part) and found:
+            parts[i] = ("random" if UUID.match(found[1]) else found[1]) + "_*"
+            break
+    return "/".join(parts)
+
+
 def log_files(raw, plain):
     found = {}
     for folder, _, names in os.walk(raw.words["logs"]):
         for name in names:
             path = os.path.join(folder, name)
-            parts = os.path.relpath(path, raw.words["logs"]).split("/")
-            # RUN-ID_RANDOM
-            run_id = parts[0].rsplit("_", 1)[0]
-            parts[0] = ("random" if UUID.match(run_id) else run_id) + "_*"
+            key = plain_log_name(os.path.relpath(path, raw.words["logs"]))
             with open(path, "rb") as file:
                 data = file.read()
-            key = "/".join(parts)
             lines = plain.text(data.decode(errors="backslashreplace")).split("\n")
             if name == "error.json":
                 lines = sorted(json.loads(data))
@@ -138,7 +148,29 @@ def summary_lines(text, plain):
         line = re.sub(r"^(  (?:error_file|log) *: )[{/].*/(attempt_\d+/\d+/\w+\.\w+)$", r"\1.../\2", line)
         line = re.sub(r"^(  error_file *: )/.*$", r"\1*", line)
         out.append(line.rstrip())
-    return out
+    return without_frames(out)
+
+
+def without_frames(lines):
+    """Of what is indented within a summary (frames of a traceback, words of a worker) only that it is there."""
+    lines = [INNER if line.startswith("    ") else line for line in lines if line]
+    return [line for i, line in enumerate(lines) if line != INNER or lines[i - 1] != INNER]
+
+
+def shortened(value):
+    """Long texts and lists by their size and a hash: equal exactly if they are equal."""
+    if isinstance(value, dict):
+        return {key: shortened(v) for key, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [shortened(v) for v in value] if len(value) <= LONG else \
+            shortened(value[:3]) + ["... %d in all, %s" % (len(value), digest(json.dumps(value)))]
+    if isinstance(value, str) and len(value) > 4 * LONG:
+        return value[:20] + "... %d in all, %s" % (len(value), digest(value))
+    return value
+
+
+def digest(text):
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def facts_of(case, raw):
@@ -169,4 +201,4 @@ def facts_of(case, raw):
         "error_file": lambda: own_error_file(raw),
         "summary": lambda: [summary_lines(text, plain) for text in raw.err],
     }
-    return {name: known[name]() for name in case.all_facts()}
+    return {name: shortened(known[name]()) for name in case.all_facts()}

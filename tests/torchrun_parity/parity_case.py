@@ -46,6 +46,10 @@ class Case:
     strike: tuple = ()
     # Standard input of the launcher; None: /dev/null.
     stdin: typing.Optional[bytes] = None
+    # Facts that nobody compares: words for people.
+    without: tuple = ()
+    # The failed worker says something on stderr before it goes.
+    has_last_words: bool = False
     # The exit code that muster's rules give, where it isn't 0; torchrun's is always 1.
     code: int = 0
     # The oldest torch whose launcher knows this.
@@ -56,7 +60,7 @@ class Case:
     ready: int = 0
 
     def all_facts(self):
-        return SIMPLE + tuple(f for f in self.facts if f not in SIMPLE)
+        return tuple(f for f in SIMPLE + tuple(f for f in self.facts if f not in SIMPLE) if f not in self.without)
 
     def launches(self):
         return self.nodes or (self.options,)
