@@ -111,7 +111,7 @@ ERRORS = (
          environment=(("TORCHELASTIC_ERROR_FILE", "{work}/own_error.json"),)),
     ends("no_own_error_file_without_the_workers", "sys.exit(8)", 8, ERROR_FILE,
          environment=(("TORCHELASTIC_ERROR_FILE", "{work}/own_error.json"),)),
-    ends("record_writes_what_is_shown", RECORD, 1, SUMMARY, ERROR_FILE, needs_torch=True,
+    ends("record_writes_what_is_shown", RECORD, 1, SUMMARY, ERROR_FILE, needs_torch=True, has_last_words=True,
          environment=(("TORCHELASTIC_ERROR_FILE", "{work}/own_error.json"),)),
 )
 

@@ -27,10 +27,10 @@ def plain(value):
 
 
 def answer_of_muster(case, binary):
-    """(facts, exit codes, all that was said) of the case under muster."""
+    """(facts, exit codes, what is left, what was said) of the case under muster."""
     def use(raw):
         said = b"\n".join(raw.out + raw.err).decode(errors="replace")
-        return plain(facts.facts_of(case, raw)), raw.codes, said[-6000:]
+        return plain(facts.facts_of(case, raw)), raw.codes, raw.what_is_left(), said[-6000:]
     return run_case.run_case(case, contenders.Muster(binary), use)
 
 
@@ -72,7 +72,9 @@ def main():
     for case in table.ALL:
         if not re.search(args.only, case.name):
             continue
-        ours, codes, _ = answer_of_muster(case, args.muster)
+        ours, codes, left, _ = answer_of_muster(case, args.muster)
+        if left:
+            print("%s: left behind: %s" % (case.name, left))
         if not is_right_code(case, codes):
             print("%s: exit codes %s, expected %d" % (case.name, codes, case.code))
         for version, cases in answers.items():

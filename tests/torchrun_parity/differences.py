@@ -87,10 +87,9 @@ def error_file_not_kept(case, lines):
 
 
 def last_words(case, lines):
-    at = next((i for i, line in enumerate(lines) if line.startswith("  traceback : To enable")), None)
-    if not case.has_last_words or at is None:
+    if not case.has_last_words:
         return lines
-    return lines[:at + 1] + ["  last lines of stderr:", "    ..."] + lines[at + 1:]
+    return lines[:-1] + ["  last lines of stderr:", "    ..."] + lines[-1:]
 
 
 ELDER = dict(versions=lambda version: version < (2,))
@@ -106,7 +105,7 @@ RULES = (
     Rule("sender unknown", "a signal that muster didn't send is said to come from outside", in_summaries(sender_unknown)),
     Rule("error file not kept", "without --log-dir nothing is left in the temporary folder, so no path is named; "
          "what the file said is shown", in_summaries(error_file_not_kept)),
-    Rule("last words", "where there is no error file the last lines of stderr say more than an address on the web",
+    Rule("last words", "the last lines of stderr say more than the address of a page on the web",
          in_summaries(last_words)),
 )
 

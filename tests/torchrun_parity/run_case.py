@@ -9,10 +9,12 @@ import socket
 import subprocess
 import tempfile
 import time
+import typing
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # Generous: torchrun 1.13 gives a deaf worker 30 s, and machines are slow while something is built.
 PATIENCE = 120
+GRACE = 5
 
 
 @dataclasses.dataclass
@@ -25,6 +27,8 @@ class Raw:
     words: dict
     # What the launcher was given.
     environment: dict
+    # () -> processes and temporary files that are still there.
+    what_is_left: typing.Callable
 
 
 def free_port():
@@ -110,14 +114,26 @@ class Scene:
             record = json.loads(read(os.path.join(self.path("out"), "0.%d.json" % whom)))
             os.kill(record["pid"], number)
 
-    def close(self):
+    def processes(self):
+        """Those that still know this run's folder."""
         mark = ("PARITY_OUT=" + self.path("out")).encode()
-        for name in os.listdir("/proc"):
-            if name.isdigit() and mark in read("/proc/%s/environ" % name).split(b"\0"):
-                try:
-                    os.kill(int(name), signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
+        return [int(name) for name in os.listdir("/proc")
+                if name.isdigit() and any(word.startswith(mark) for word in read("/proc/%s/environ" % name).split(b"\0"))]
+
+    def what_is_left(self):
+        """Processes and temporary files of a run that has ended, words for a message; a moment's grace."""
+        end = time.monotonic() + GRACE
+        while (self.processes() or os.listdir(self.path("tmp"))) and time.monotonic() < end:
+            time.sleep(0.01)
+        return [read("/proc/%d/cmdline" % pid).replace(b"\0", b" ").decode() for pid in self.processes()] + \
+            os.listdir(self.path("tmp"))
+
+    def close(self):
+        for pid in self.processes():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -140,6 +156,6 @@ def run_case(case, launcher, use, environment=None):
         count = range(len(processes))
         return use(Raw(codes=codes, out=[read(scene.path("out.%d" % i)) for i in count],
                        err=[read(scene.path("err.%d" % i)) for i in count], workers=workers,
-                       words=scene.words, environment=scene.environment))
+                       words=scene.words, environment=scene.environment, what_is_left=scene.what_is_left))
     finally:
         scene.close()
