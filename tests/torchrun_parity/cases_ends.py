@@ -1,7 +1,7 @@
 """The table, part 3: how workers end, and what becomes of the launcher."""
 import signal
 
-from parity_case import ENVIRONMENT, ERROR_FILE, EXIT, LOGS, NOTES, RANKS, STDOUT, SUMMARY, Case, Other
+from parity_case import ENVIRONMENT, ERROR_FILE, EXIT, LOGS, NOTES, SUMMARY, Case, Other
 
 TWO = ("--nproc-per-node=2",)
 ONE_FAILS = "all_up()\nif RANK == 1: sys.exit(%d)\nhold()"
@@ -29,8 +29,7 @@ CODES = (
          7, options=TWO),
     ends("the_others_get_sigterm", "all_up()\nif RANK == 1: wait_mark('ready', 0); sys.exit(2)\n"
          "leave_on(signal.SIGTERM)\nhold()", 2, NOTES, options=TWO),
-    ends("missing_script", "", 127, command=("no_such.py",),
-         others=(Other(RANKS, [], "said at once, before anything starts"),)),
+    ends("missing_script", "", 127, command=("no_such.py",)),
     ends("missing_module", "", 1, options=("-m",), command=("no.such.module",)),
     ends("missing_program", "", 127, options=("--no-python",), command=("/no/such",)),
     ends("missing_on_the_path", "", 127, options=("--no-python",), command=("no-such-program",)),
@@ -80,9 +79,7 @@ RESTARTS = (
         "--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:{port}", "--rdzv-id=job", "--max-restarts=2"),)),
     ends("one_node_of_two_fails", "all_up()\nif RANK == 1: sys.exit(4)\nleave_on(signal.SIGTERM)\nhold()", 4,
          nodes=tuple(("--nnodes=2", "--node-rank=%d" % i, "--master-addr=127.0.0.1", "--master-port={port}")
-                     for i in range(2)),
-         others=(Other(EXIT, ["failed", "failed"],
-                       "a failure anywhere ends the job on every node; a static node of torchrun's trains on alone"),)),
+                     for i in range(2))),
 )
 
 RECORD = """

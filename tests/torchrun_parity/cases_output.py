@@ -1,8 +1,10 @@
 """The table, part 4: where output goes."""
+from facts import shortened
 from parity_case import LOGS, PREFIX, STDERR, STDOUT, Case, Other
 
 TWO = ("--nproc-per-node=2",)
 BYTES = "output is bytes; torchrun decodes what it tees, and shows nothing more of a worker that wrote something else"
+WHOLE = "lines are whole; torchrun's threads write into each other's"
 SPEAK = "say('out'); complain('err'); say('again')"
 
 
@@ -38,7 +40,11 @@ SHAPES = (
                    Other(PREFIX, {r: ["[default%s]:" % r] for r in "01"}, BYTES))),
     output("carriage_returns", ("--redirects=1",), "os.write(1, b'%d|a\\rb\\n' % RANK)"),
     output("long_lines", ("--tee=1",), "say('x' * 200000)"),
-    output("many_lines_in_order", ("--tee=1",), "[say(i) for i in range(2000)]", facts=(PREFIX,)),
+    output("many_lines_in_order", ("--tee=1", "--nproc-per-node=1"), "[say('line %d' % i) for i in range(2000)]", ()),
+    output("many_lines_of_two", ("--tee=1",), "[say('line %d' % i) for i in range(2000)]", (PREFIX,),
+           unsteady=(STDOUT, PREFIX),
+           others=(Other(STDOUT, {r: shortened(["line %d" % i for i in range(2000)]) for r in "01"}, WHOLE),
+                   Other(PREFIX, {r: ["[default%s]:" % r] for r in "01"}, WHOLE))),
     output("output_of_children", ("--tee=3",), "import subprocess; subprocess.run(['sh', '-c', "
            "'echo \"$RANK|child\"; echo \"$RANK|child err\" >&2'])"),
     output("stderr_alone", ("--tee=2",), "complain('only here')"),

@@ -80,6 +80,20 @@ def sender_unknown(case, lines):
     return [change(line) for line in lines]
 
 
+def signal_once(case, lines):
+    return [re.sub(r"^(  exitcode  : -\d+ \(pid: \*\))  \(SIG\w+\)$", r"\1", line) for line in lines]
+
+
+def only_failed_ones(case, lines):
+    """Without those that had to go because of the first failure."""
+    if "Failures:" not in lines:
+        return lines
+    start, end = lines.index("Failures:") + 1, lines.index("Root Cause (first observed failure):") - 1
+    if not any("received by PID" in line and "SIGTERM" in line for line in lines[start:end]):
+        return lines
+    return lines[:start] + ["  <NO_OTHER_FAILURES>"] + lines[end:]
+
+
 def error_file_not_kept(case, lines):
     if any(word.startswith("--log-dir") for word in case.options):
         return lines
@@ -102,6 +116,9 @@ RULES = (
          "jobs on one machine never meet", plain_is_standalone, **ELDER),
     Rule("several workers are named", "with several workers a line of the console says whose it is, tee'd or not "
          "(--prefix=never: as torchrun)", named_when_there_are_several),
+    Rule("signal once", "the name of the signal stands in the line below", in_summaries(signal_once), **NEWER),
+    Rule("only failed ones", "workers that were stopped because another one failed haven't failed: how many there were is "
+         "said apart", in_summaries(only_failed_ones), **NEWER),
     Rule("sender unknown", "a signal that muster didn't send is said to come from outside", in_summaries(sender_unknown)),
     Rule("error file not kept", "without --log-dir nothing is left in the temporary folder, so no path is named; "
          "what the file said is shown", in_summaries(error_file_not_kept)),

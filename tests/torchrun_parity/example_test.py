@@ -39,7 +39,9 @@ class Layouts:
         self.torchrun_folder = os.path.join(self.folder, "torchrun")
         os.mkdir(self.torchrun_folder)
         self.environment.update(PYTHON_EXEC=self.torchrun.command[0], GLOO_SOCKET_IFNAME="lo", OMP_NUM_THREADS="1",
-                                PYTHONDONTWRITEBYTECODE="1", HOME=self.work)
+                                PYTHONDONTWRITEBYTECODE="1", HOME=self.work,
+                                # The newest PyTorch makes it in the temporary folder otherwise.
+                                TORCHINDUCTOR_CACHE_DIR=self.torchrun_folder)
 
     def launcher(self):
         try:
@@ -117,8 +119,11 @@ class Layouts:
         for who in ("torchrun", "muster"):
             with self.subTest(launcher=who):
                 port = process_kit.free_port()
+                # torchrun 2.15 needs more than one try now and then: a rank reads the address that another one had in
+                # the attempt before from the agent's store, and can't connect.
+                restarts = 1 if who == "muster" else 9
                 job = self.launch(who, [
-                    "--nproc-per-node=2", "--max-restarts=1", "--rdzv-backend=c10d",
+                    "--nproc-per-node=2", "--max-restarts=%d" % restarts, "--rdzv-backend=c10d",
                     "--rdzv-endpoint=127.0.0.1:%d" % port],
                     ["--checkpoint=%s/%s" % (self.work, who), "--checkpoint-every=3"])
                 job.wait_for_output("step 4 ", PATIENCE)

@@ -20,7 +20,8 @@ SET_BY_TORCHRUN = (
     "LOCAL_RANK", "RANK", "GROUP_RANK", "ROLE_RANK", "ROLE_NAME", "LOCAL_WORLD_SIZE", "WORLD_SIZE",
     "GROUP_WORLD_SIZE", "ROLE_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT",
     "TORCHELASTIC_MAX_RESTARTS", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_ERROR_FILE",
-    "TORCH_NCCL_ASYNC_ERROR_HANDLING", "NCCL_ASYNC_ERROR_HANDLING", "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
+    "TORCH_NCCL_ASYNC_ERROR_HANDLING", "NCCL_ASYNC_ERROR_HANDLING", "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES",
+    "TORCHELASTIC_SIGNALS_TO_HANDLE")
 # The harness's own, and what no launcher is asked to keep: /bin/sh and Python set them.
 NOT_COMPARED = re.compile(r"^(PARITY_|PYTHON|PET_|MUSTER_|PWD$|OLDPWD$|SHLVL$|_$|LC_|HOME$|PATH$|TMPDIR$)")
 STANDARD = ("pid", "environment", "argv", "folder", "input", "leads_session", "path0", "line_by_line", "ignored")
@@ -179,7 +180,8 @@ def facts_of(case, raw):
     stdout, prefixes, others = lines_by_rank(raw.out)
     stderr, more_prefixes, _ = lines_by_rank(raw.err)
     if others:
-        stdout["?"] = [plain.text(line) for line in others]
+        # Those of several ranks come as they come.
+        stdout["?"] = sorted(plain.text(line) for line in others)
     for rank, found in more_prefixes.items():
         prefixes[rank] = sorted(set(prefixes.get(rank, [])) | set(found))
 

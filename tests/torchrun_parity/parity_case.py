@@ -48,6 +48,8 @@ class Case:
     stdin: typing.Optional[bytes] = None
     # Facts that nobody compares: words for people.
     without: tuple = ()
+    # Facts that torchrun answers otherwise from run to run; `others` says what muster does.
+    unsteady: tuple = ()
     # The failed worker says something on stderr before it goes.
     has_last_words: bool = False
     # The exit code that muster's rules give, where it isn't 0; torchrun's is always 1.
