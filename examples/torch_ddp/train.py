@@ -31,7 +31,7 @@ def parse():
     parser.add_argument("--images", type=int, default=0, help="train with the first N images (0: all)")
     parser.add_argument("--test-images", type=int, default=0, help="test with the first N images (0: all)")
     parser.add_argument("--batch", type=int, default=64, help="images of a step, over all workers")
-    parser.add_argument("--accumulate", type=int, default=1, help="parts of a step; gradients are reduced after the last")
+    parser.add_argument("--accumulate", type=int, default=1, help="parts of a step; gradients are reduced once")
     parser.add_argument("--lr", type=float, default=0.05)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--checkpoint", default="", help="folder of the checkpoint (none: nothing is kept)")

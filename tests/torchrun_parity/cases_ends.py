@@ -76,7 +76,8 @@ RESTARTS = (
     ends("logs_of_each_attempt", "say('attempt %d' % ATTEMPT); sys.exit(3)", 3, LOGS,
          options=("--max-restarts=1", "--tee=3", "--log-dir={logs}")),
     ends("two_nodes_restart_together", "all_up()\nsys.exit(ATTEMPT == 0)\n", 0, nodes=2 * ((
-        "--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:{port}", "--rdzv-id=job", "--max-restarts=2"),)),
+        "--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:{port}", "--rdzv-id=job",
+        "--max-restarts=2"),)),
     ends("one_node_of_two_fails", "all_up()\nif RANK == 1: sys.exit(4)\nleave_on(signal.SIGTERM)\nhold()", 4,
          nodes=tuple(("--nnodes=2", "--node-rank=%d" % i, "--master-addr=127.0.0.1", "--master-port={port}")
                      for i in range(2))),
@@ -126,7 +127,7 @@ NESTED = (
     ends("nested", INNER + "say('inner ended with %d' % end.returncode)", 0,
          files=(("inner.py", "from probe import *\nsay('inner rank %d of %d' % (RANK, WORLD))\n"),)),
     ends("nested_error_files", INNER + "sys.exit(end.returncode)", 8, ERROR_FILE, SUMMARY,
-         files=(("inner.py", "from probe import *\nall_up()\nif RANK == 1:\n    write_error('deep below'); sys.exit(8)\n"
+         files=(("inner.py", "from probe import *\nall_up()\nif RANK == 1: write_error('deep below'); sys.exit(8)\n"
                              "hold()\n"),),
          environment=(("TORCHELASTIC_ERROR_FILE", "{work}/own_error.json"),)),
 )

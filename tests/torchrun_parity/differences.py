@@ -117,9 +117,10 @@ RULES = (
     Rule("several workers are named", "with several workers a line of the console says whose it is, tee'd or not "
          "(--prefix=never: as torchrun)", named_when_there_are_several),
     Rule("signal once", "the name of the signal stands in the line below", in_summaries(signal_once), **NEWER),
-    Rule("only failed ones", "workers that were stopped because another one failed haven't failed: how many there were is "
-         "said apart", in_summaries(only_failed_ones), **NEWER),
-    Rule("sender unknown", "a signal that muster didn't send is said to come from outside", in_summaries(sender_unknown)),
+    Rule("only failed ones", "workers that were stopped because another one failed haven't failed: how many there were "
+         "is said apart", in_summaries(only_failed_ones), **NEWER),
+    Rule("sender unknown", "a signal that muster didn't send is said to come from outside",
+         in_summaries(sender_unknown)),
     Rule("error file not kept", "without --log-dir nothing is left in the temporary folder, so no path is named; "
          "what the file said is shown", in_summaries(error_file_not_kept)),
     Rule("last words", "the last lines of stderr say more than the address of a page on the web",

@@ -7,7 +7,7 @@ the list.
 # Variables of all workers, in all cases.
 VARIABLES = {
     "TORCHELASTIC_USE_AGENT_STORE": "the agent doesn't serve PyTorch's store yet",
-    "MASTER_PORT": "in the static layout the given port is the rendezvous' alone until the agent serves the store there",
+    "MASTER_PORT": "in the static layout the given port is the rendezvous' alone until the agent serves the store",
     "TORCHELASTIC_SIGNALS_TO_HANDLE": "isn't set",
 }
 
@@ -35,13 +35,13 @@ GAPS = {
         "no --local-ranks-filter", "exit", "ranks", "stdout", "prefix", "stderr"),
     "local_ranks_filter_by_environment": all_of("no --local-ranks-filter", "stdout", "prefix", "stderr"),
     "duplicate_stdout_filters": all_of(
-        "no --duplicate-stdout-filters and --duplicate-stderr-filters", "exit", "ranks", "stdout", "logs", "prefix", "stderr"),
+        "no --duplicate-*-filters", "exit", "ranks", "stdout", "logs", "prefix", "stderr"),
     "duplicate_stderr_filters": all_of(
-        "no --duplicate-stdout-filters and --duplicate-stderr-filters", "exit", "ranks", "stdout", "logs", "prefix", "stderr"),
+        "no --duplicate-*-filters", "exit", "ranks", "stdout", "logs", "prefix", "stderr"),
     "duplicate_both": all_of(
-        "no --duplicate-stdout-filters and --duplicate-stderr-filters", "exit", "ranks", "stdout", "logs", "prefix", "stderr"),
+        "no --duplicate-*-filters", "exit", "ranks", "stdout", "logs", "prefix", "stderr"),
     "duplicate_without_tee": all_of(
-        "no --duplicate-stdout-filters and --duplicate-stderr-filters", "exit", "ranks", "logs"),
+        "no --duplicate-*-filters", "exit", "ranks", "logs"),
     "event_log_handler": all_of("no --event-log-handler", "exit", "ranks", "stdout"),
     "event_log_handler_console": all_of("no --event-log-handler", "exit", "ranks", "stdout"),
     "logs_specs_default": all_of("no --logs-specs", "exit", "ranks", "stdout"),

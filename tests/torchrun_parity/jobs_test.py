@@ -17,7 +17,8 @@ WORKER = """
 import json, os, sys, time
 folder, attempts = sys.argv[1], int(sys.argv[2])
 rank, attempt = os.environ["RANK"], int(os.environ["TORCHELASTIC_RESTART_COUNT"])
-names = ("RANK", "WORLD_SIZE", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MUSTER_AGENT_SOCKET")
+names = ("RANK", "WORLD_SIZE", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT",
+         "MUSTER_AGENT_SOCKET")
 path = os.path.join(folder, "%d.%s" % (attempt, rank))
 with open(path + ".part", "w") as file:
     json.dump({name: os.environ.get(name) for name in names}, file)

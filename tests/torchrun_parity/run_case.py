@@ -117,8 +117,8 @@ class Scene:
     def processes(self):
         """Those that still know this run's folder."""
         mark = ("PARITY_OUT=" + self.path("out")).encode()
-        return [int(name) for name in os.listdir("/proc")
-                if name.isdigit() and any(word.startswith(mark) for word in read("/proc/%s/environ" % name).split(b"\0"))]
+        return [int(name) for name in os.listdir("/proc") if name.isdigit() and any(
+            word.startswith(mark) for word in read("/proc/%s/environ" % name).split(b"\0"))]
 
     def what_is_left(self):
         """Processes and temporary files of a run that has ended, words for a message; a moment's grace."""
