@@ -33,9 +33,9 @@ class WorkerFailures(process_kit.Case):
         self.assert_ends(process, 71, "the system gives no more", "raise `ulimit")
 
     def test_an_abort_is_explained(self):
-        process = self.standalone("--no-python", "sh", "-c", "touch up; sleep 1000")
+        process = self.start("run", "--standalone", "--no-python", "sh", "-c", "touch up; sleep 1000")
         wait_for(lambda: os.path.exists(os.path.join(self.work, "up")), "the worker")
-        process.popen.send_signal(signal.SIGABRT)
+        process.signal(signal.SIGABRT)
         self.assert_ends(process, -signal.SIGABRT, "muster: aborted, by a library")
 
     def test_too_few_descriptors_end_in_a_sentence(self):
