@@ -51,6 +51,7 @@ struct RunOptions {
   bool standalone = false;
   int min_nodes = 1;
   int max_nodes = 1;
+  bool nodes_given = false;
   WorkerCount workers;
   std::optional<int> node_rank;
   std::string master_addr = "127.0.0.1";
