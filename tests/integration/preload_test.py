@@ -115,7 +115,7 @@ class Lifetime(process_kit.Case):
 
     def start_sleepers(self, *options):
         script = self.write("sleep.py", self.SLEEPER)
-        process = self.standalone("--nproc-per-node=2", "--preload=json", *options, script)
+        process = self.start("run", "--standalone", "--nproc-per-node=2", "--preload=json", *options, script)
         wait_for(lambda: all(os.path.exists(os.path.join(self.work, "up.%d" % i)) for i in (0, 1)), "both workers")
         return process
 
@@ -132,7 +132,7 @@ class Lifetime(process_kit.Case):
         shown = [process_kit.read("/proc/%d/cmdline" % pid) for pid in process_kit.all_pids()
                  if process_kit.parent_of(pid) == guardian]
         self.assertEqual(sum(b"sleep.py" in line for line in shown), 2, shown)
-        process.popen.send_signal(signal.SIGTERM)
+        process.signal(signal.SIGTERM)
         process.wait()
 
     def test_dies_with_the_agent(self):
@@ -153,7 +153,7 @@ class Lifetime(process_kit.Case):
                                     "while os.environ['TORCHELASTIC_RESTART_COUNT'] == '0' and "
                                     "not os.path.exists('go'):\n    time.sleep(0.01)\n"
                                     "os._exit(os.environ['TORCHELASTIC_RESTART_COUNT'] == '0')\n")
-        process = self.standalone("--nproc-per-node=2", "--preload=json", "--max-restarts=1", script)
+        process = self.start("run", "--standalone", "--nproc-per-node=2", "--preload=json", "--max-restarts=1", script)
         wait_for(lambda: all(os.path.exists(os.path.join(self.work, "up.%d" % i)) for i in (0, 1)), "both workers")
         os.kill(self.preloaded(process), signal.SIGKILL)
         wait_for(lambda: "without --preload: its process ended" in process.err, "the line about it")
@@ -165,7 +165,7 @@ class Lifetime(process_kit.Case):
                                     "while os.environ['TORCHELASTIC_RESTART_COUNT'] == '0' and "
                                     "not os.path.exists('go'):\n    time.sleep(0.01)\n"
                                     "os._exit(os.environ['TORCHELASTIC_RESTART_COUNT'] == '0')\n")
-        process = self.standalone("--nproc-per-node=2", "--preload=json", "--max-restarts=1", script)
+        process = self.start("run", "--standalone", "--nproc-per-node=2", "--preload=json", "--max-restarts=1", script)
         wait_for(lambda: all(os.path.exists(os.path.join(self.work, "up.%d" % i)) for i in (0, 1)), "both workers")
         os.kill(self.preloaded(process), signal.SIGSTOP)
         self.write("go", "")
@@ -175,9 +175,9 @@ class Lifetime(process_kit.Case):
     def test_stopped_while_it_imports(self):
         self.write("slow.py", "import time\nopen('importing', 'w').close()\ntime.sleep(1000)\n")
         script = self.write("t.py", "")
-        process = self.standalone("--preload=slow", script)
+        process = self.start("run", "--standalone", "--preload=slow", script)
         wait_for(lambda: os.path.exists(os.path.join(self.work, "importing")), "the import")
-        process.popen.send_signal(signal.SIGTERM)
+        process.signal(signal.SIGTERM)
         self.assert_ends(process, 143)
 
 
