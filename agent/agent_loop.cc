@@ -40,6 +40,7 @@ Verdict AgentLoop::Run(Parts parts) {
   parts_ = parts;
   machine_.emplace(settings_.core, base::FreshId<Incarnation>(), clock_.Now());
   PerformAll(machine_->Start());
+  Preload();
   while (!verdict_) {
     if (std::function<void()> task = tasks_->Take(UntilNextWakeup())) {
       task();
@@ -165,6 +166,12 @@ void AgentLoop::OnGroupGone(RoundId round, std::vector<int64_t> unkillable) {
   tasks_->Post([this, round, count = static_cast<int>(unkillable.size())] {
     FinishOutput(round);
     ordered_.Add(GroupGone{.round = round, .unkillable = count}, 0, clock_.Now());
+  });
+}
+
+void AgentLoop::OnPreloadLost(std::string why) {
+  tasks_->Post([this, why = std::move(why)] {
+    Perform(Show{.text = "workers start without --preload: " + why});
   });
 }
 
@@ -319,17 +326,28 @@ WorkerService::Round AgentLoop::ServiceRound() const {
   return round;
 }
 
-std::vector<WorkerCommand> AgentLoop::Commands(const std::vector<WorkerOutput>& outputs) const {
+WorkerSurroundings AgentLoop::Surroundings() const {
   const Attach& node = settings_.core.attach;
   const bool is_watched = settings_.core.hang_timeout > Duration(0);
-  WorkerSurroundings surroundings{.run_id = node.terms.run_id,
-                                  .role = settings_.role,
-                                  .worker_count = node.worker_count,
-                                  .max_restarts = node.terms.max_restarts,
-                                  .incarnation = machine_->incarnation(),
-                                  .agent_socket = parts_.service->socket_name(),
-                                  .stack_signal = is_watched ? settings_.stack_signal : 0,
-                                  .inherited = settings_.environment};
+  return {.run_id = node.terms.run_id,
+          .role = settings_.role,
+          .worker_count = node.worker_count,
+          .max_restarts = node.terms.max_restarts,
+          .incarnation = machine_->incarnation(),
+          .agent_socket = parts_.service->socket_name(),
+          .stack_signal = is_watched ? settings_.stack_signal : 0,
+          .inherited = settings_.environment};
+}
+
+void AgentLoop::Preload() {
+  if (settings_.preload.empty()) return;
+  parts_.runner->Preload({.modules = settings_.preload,
+                          .argv = settings_.argv,
+                          .environment = CommonEnvironment(Surroundings())});
+}
+
+std::vector<WorkerCommand> AgentLoop::Commands(const std::vector<WorkerOutput>& outputs) const {
+  WorkerSurroundings surroundings = Surroundings();
   const int console_columns = ConsoleColumns();
   std::vector<WorkerCommand> commands;
   for (const WorkerOutput& output : outputs) {

@@ -170,6 +170,7 @@ AgentSettings Settings(const RunOptions& options, const LaunchPlan& plan,
   settings.core.hang_timeout = options.hang_timeout;
   settings.stack_signal = options.stack_signal;
   settings.argv = plan.argv;
+  settings.preload = options.preload;
   settings.environment = Environment();
   settings.role = options.role;
   settings.program = ProgramName(options);

@@ -82,6 +82,8 @@ struct RunOptions {
   std::string role = "default";
   bool is_module = false;
   bool no_python = false;
+  // Modules that are imported once for all workers, separated by commas; empty: none.
+  std::string preload;
   std::string log_dir;
   // Where the verdict goes in a form for machines; empty: nowhere.
   std::string result_file;
