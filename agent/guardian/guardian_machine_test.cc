@@ -281,6 +281,7 @@ TEST(GuardianMachine, LeftOversOfASuccessGetTheGrace) {
   // Signalled once.
   EXPECT_EQ(guardian.Do(LeftSeen{{51}}), "");
   Instant stopped = guardian.now();
+  EXPECT_EQ(guardian.Wake(), "left 3[51] for 29");
   EXPECT_EQ(guardian.Wake(), "look");
   EXPECT_EQ(guardian.now(), stopped + seconds(30));
   EXPECT_EQ(guardian.state(), State::kKilling);
