@@ -7,6 +7,7 @@
 #include <csignal>
 #include <ctime>
 #include <functional>
+#include <string_view>
 #include <utility>
 
 #include "agent/console_width.h"
@@ -25,6 +26,18 @@ constexpr Duration kOutputPatience = std::chrono::seconds(1);
 constexpr Duration kOutputMargin = std::chrono::seconds(65);
 // How long workers wait for their folders. They can do without: only error files lie there.
 constexpr Duration kFolderPatience = std::chrono::seconds(1);
+
+// torchrun's macro in the arguments of the program.
+void NameLocalRank(LocalRank local_rank, std::vector<std::string>* argv) {
+  constexpr std::string_view kMacro = "${local_rank}";
+  const std::string number = std::to_string(local_rank.value);
+  for (std::string& word : *argv) {
+    for (size_t at = word.find(kMacro); at != std::string::npos;
+         at = word.find(kMacro, at + number.size())) {
+      word.replace(at, kMacro.size(), number);
+    }
+  }
+}
 
 bool IsHopeless(absl::StatusCode code) {
   return code == absl::StatusCode::kInvalidArgument || code == absl::StatusCode::kUnimplemented ||
@@ -258,7 +271,7 @@ void AgentLoop::Perform(const SpawnGroup& spawn) {
   spawned_at_s_ = time(nullptr);
   memory_.RoundStarts();
   pids_.clear();
-  first_error_file_.clear();
+  first_error_.clear();
   int worker_count = settings_.core.attach.worker_count;
   parts_.service->OpenRound(ServiceRound());
   std::vector<WorkerOutput> outputs;
@@ -329,6 +342,9 @@ std::vector<WorkerCommand> AgentLoop::Commands(const std::vector<WorkerOutput>& 
                                   .incarnation = machine_->incarnation(),
                                   .agent_socket = parts_.service->socket_name(),
                                   .stack_signal = is_watched ? settings_.stack_signal : 0,
+                                  .omp_threads = settings_.omp_threads,
+                                  .gpus = settings_.worker_gpus,
+                                  .stop_signals = settings_.stop_signals,
                                   .inherited = settings_.environment};
   const int console_columns = ConsoleColumns();
   std::vector<WorkerCommand> commands;
@@ -338,6 +354,11 @@ std::vector<WorkerCommand> AgentLoop::Commands(const std::vector<WorkerOutput>& 
     command.local_rank = output.local_rank;
     command.rank = Rank(place_.first_rank.value + output.local_rank.value);
     command.argv = settings_.argv;
+    if (settings_.names_local_rank) NameLocalRank(output.local_rank, &command.argv);
+    auto index = static_cast<size_t>(output.local_rank.value);
+    if (index < settings_.worker_cpus.size()) command.cpus = settings_.worker_cpus[index];
+    const bool is_alone = node.terms.max_nodes == 1 && node.worker_count == 1;
+    command.gets_input = GetsInput(settings_.input, command.rank, is_alone);
     command.environment = WorkerEnvironment(
         place_, output.local_rank, parts_.layout->ErrorFile(place_.attempt, output.local_rank),
         surroundings);
@@ -433,16 +454,28 @@ WorkerOutput AgentLoop::OutputOf(LocalRank local_rank, Rank rank) const {
   bool is_prefixed =
       settings_.prefix == PrefixMode::kAlways ||
       (settings_.prefix == PrefixMode::kAuto && settings_.core.attach.worker_count > 1);
-  if (is_prefixed) {
-    output.prefix = OutputPrefix(settings_.environment, settings_.role, local_rank, rank);
-  }
+  const std::string prefix =
+      OutputPrefix(settings_.prefix_pattern, {.role = settings_.role,
+                                              .local_rank = local_rank,
+                                              .rank = rank,
+                                              .host = settings_.core.attach.node_name});
+  if (is_prefixed) output.prefix = prefix;
+  output.filtered_prefix = prefix;
+  output.show_stdout = output.show_stderr = choice.is_shown;
   if (choice.redirect_stdout || choice.tee_stdout) {
     output.stdout_file = parts_.layout->StdoutFile(place_.attempt, local_rank);
-    output.show_stdout = choice.tee_stdout;
+    output.show_stdout = choice.tee_stdout && choice.is_shown;
   }
   if (choice.redirect_stderr || choice.tee_stderr) {
     output.stderr_file = parts_.layout->StderrFile(place_.attempt, local_rank);
-    output.show_stderr = choice.tee_stderr;
+    output.show_stderr = choice.tee_stderr && choice.is_shown;
+  }
+  // As in torchrun, whose console and gathered lines have one source.
+  if (choice.tee_stdout && choice.is_shown) {
+    output.filtered_stdout = parts_.layout->FilteredStdoutFile(place_.attempt);
+  }
+  if (choice.tee_stderr && choice.is_shown) {
+    output.filtered_stderr = parts_.layout->FilteredStderrFile(place_.attempt);
   }
   return output;
 }

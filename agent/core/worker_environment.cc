@@ -28,7 +28,7 @@ std::vector<Variable> TorchrunVariables(const StartRound& place, LocalRank local
   std::string world_size = std::to_string(place.world_size);
   // One role per job, so a role's ranks are the job's.
   return {
-      {env::kLocalRank, std::to_string(local_rank.value)},
+      {env::kLocalRank, std::to_string(s.gpus.empty() ? local_rank.value : 0)},
       {env::kRank, rank},
       {env::kGroupRank, std::to_string(place.group_rank.value)},
       {env::kRoleRank, rank},
@@ -42,6 +42,7 @@ std::vector<Variable> TorchrunVariables(const StartRound& place, LocalRank local
       {env::kRestartCount, std::to_string(place.attempt)},
       {env::kMaxRestarts, std::to_string(s.max_restarts)},
       {env::kRunId, s.run_id},
+      {env::kSignalsToHandle, s.stop_signals},
       // Rank 0 hosts the store until the agent serves PyTorch's protocol itself.
       {env::kUseAgentStore, "False"},
   };
@@ -82,10 +83,9 @@ std::vector<std::string> WorkerEnvironment(const StartRound& place, LocalRank lo
   } else {
     dropped.push_back(env::kStackSignal);
   }
-  // Several workers of one process each with a thread per processor would fight for them.
-  if (s.worker_count > 1 && !IsSet(s.inherited, env::kOmpNumThreads)) {
-    ours.push_back({env::kOmpNumThreads, "1"});
-  }
+  if (s.omp_threads > 0) ours.push_back({env::kOmpNumThreads, std::to_string(s.omp_threads)});
+  auto index = static_cast<size_t>(local_rank.value);
+  if (index < s.gpus.size()) ours.push_back({env::kVisibleGpus, s.gpus[index]});
   if (!IsSet(s.inherited, env::kNcclAsyncErrorHandling)) {
     ours.push_back({env::kNcclAsyncErrorHandling, "1"});
   }

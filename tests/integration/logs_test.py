@@ -2,6 +2,7 @@
 """Where the workers' output goes: console, prefixes, files."""
 import os
 import resource
+import signal
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -109,6 +110,87 @@ class Files(process_kit.Case):
         for i in (0, 1):
             path = os.path.join(self.run_folder, "attempt_0", str(i), "stdout.log")
             self.assertEqual(process_kit.read(path), b"a\n\xff\xfe\n\0b\nno newline")
+
+
+class Choices(process_kit.Case):
+    """Whose output is shown, and which lines are gathered."""
+
+    def attempt(self, name):
+        logs = os.path.join(self.work, "logs")
+        return process_kit.read(os.path.join(logs, os.listdir(logs)[0], "attempt_0", name)).decode()
+
+    def test_the_console_shows_some_ranks_and_files_keep_all(self):
+        process = self.standalone("--nproc-per-node=3", "--log-dir=logs", "--tee=1",
+                                  "--local-ranks-filter=0,2", "--no-python", "sh", "-c", SPEAK)
+        self.assert_ends(process, 0)
+        for i in range(3):
+            self.assertEqual("out %d\n" % i in process.out, i != 1, process.out)
+            # Not redirected: shown or dropped.
+            self.assertEqual("err %d\n" % i in process.err, i != 1, process.err)
+            self.assertEqual(self.attempt("%d/stdout.log" % i), "out %d\n" % i)
+
+    def test_a_rank_that_is_not_shown_still_tells_why_it_failed(self):
+        process = self.standalone("--nproc-per-node=2", "--local-ranks-filter=0", "--no-python",
+                                  "sh", "-c", process_kit.ALL_ARE_UP +
+                                  "[ $RANK = 0 ] || { echo it broke >&2; exit 3; }; sleep 60")
+        self.assert_ends(process, 3, "last lines of stderr:\n    it broke\n")
+
+    def test_lines_with_a_text_are_gathered(self):
+        process = self.standalone(
+            "--nproc-per-node=2", "--log-dir=logs", "--tee=3", "--role=trainer",
+            "--duplicate-stdout-filters=apple,,pie,orange", "--duplicate-stderr-filters=apple",
+            "--no-python", "sh", "-c", "echo apple; echo apple,pie $RANK; echo an orange; "
+            "echo an apple >&2")
+        self.assert_ends(process, 0)
+        self.assertEqual(sorted(self.attempt("filtered_stdout.log").splitlines()),
+                         ["[trainer%d]:%s" % (i, text) for i in (0, 1)
+                          for text in ("an orange", "apple,pie %d" % i)])
+        self.assertEqual(sorted(self.attempt("filtered_stderr.log").splitlines()),
+                         ["[trainer0]:an apple", "[trainer1]:an apple"])
+
+    def test_prefixes_are_what_the_template_says(self):
+        for words, env, expected in (
+                (["--log-line-prefix-template=${rank}|${local_rank}|${role_name}> "], {},
+                 "0|0|default> hi\n"),
+                (["--log-line-prefix-template=a ", "--prefix=never"], {}, "hi\n"),
+                (["--prefix=always"], {"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE": "<${rank}>"},
+                 "<0>hi\n"),
+                (["--log-line-prefix-template=flag "],
+                 {"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE": "variable "}, "flag hi\n")):
+            process = self.standalone(*words, "--no-python", "echo", "hi", env=env)
+            self.assert_ends(process, 0)
+            self.assertEqual(process.out, expected)
+
+    def test_a_large_file_is_put_aside(self):
+        process = self.standalone("--log-dir=logs", "--redirects=1", "--log-max-bytes=64K",
+                                  "--no-python", "seq", "100000", "199999")
+        self.assert_ends(process, 0, "has reached --log-max-bytes again")
+        kept = self.attempt("0/stdout.log.1") + self.attempt("0/stdout.log")
+        self.assertTrue(kept.endswith("199998\n199999\n"))
+        self.assertTrue(64 << 10 <= len(kept) <= 128 << 10, len(kept))
+        self.assertEqual(process.err.count("--log-max-bytes"), 1)
+
+
+class DiskFull(process_kit.Case):
+    """BL-45: logs must not decide over training."""
+
+    def test_bl45_it_is_said_once_and_the_job_goes_on(self):
+        command = ('mount -t tmpfs -o size=1m t L && exec "$0" run --standalone '
+                   "--nproc-per-node=2 --log-dir=L --tee=3 --no-python "
+                   "sh -c 'seq 1000000 | head -c 4000000; echo end of $RANK'")
+        os.mkdir(os.path.join(self.work, "L"))
+        probe = process_kit.Process(self, ["unshare", "-Urm", "mount", "-t", "tmpfs", "t",
+                                           os.path.join(self.work, "L")])
+        if probe.wait() != 0:
+            self.skipTest("mount namespaces are refused here: " + probe.err)
+        process = process_kit.Process(self, ["unshare", "-Urm", "sh", "-c", command,
+                                             process_kit.MUSTER])
+        self.assert_ends(process, 0, "No space left on device; the job goes on without it")
+        for i in (0, 1):
+            self.assertIn("end of %d\n" % i, process.out)
+        # Each file once while it goes on, and once with what is missing.
+        self.assertEqual(process.err.count("cannot write"), 2, process.err)
+        self.assertEqual(process.err.count("bytes of output are missing in"), 2, process.err)
 
 
 if __name__ == "__main__":
