@@ -16,6 +16,7 @@
 #include "base/entropy.h"
 #include "base/env.h"
 #include "launcher/cpu_quota.h"
+#include "launcher/nvml.h"
 #include "launcher/processor_topology.h"
 #include "launcher/text.h"
 
@@ -92,7 +93,9 @@ int CountVisibleGpus(const char* visible_devices, int present) {
 int CountGpus() {
   // The driver's own device: without it no folder has to be read.
   if (access("/dev/nvidiactl", F_OK) != 0) return 0;
-  return CountVisibleGpus(std::getenv(env::kVisibleGpus), CountGpuDevices());
+  std::optional<int> present = CountGpusByNvml();
+  return CountVisibleGpus(std::getenv(env::kVisibleGpus),
+                          present.has_value() ? *present : CountGpuDevices());
 }
 
 std::string HostName() {
