@@ -171,6 +171,55 @@ class Choices(process_kit.Case):
         self.assertEqual(process.err.count("--log-max-bytes"), 1)
 
 
+class Logs(process_kit.Case):
+    """`muster logs`."""
+
+    def test_files_of_all_attempts_are_read_together(self):
+        process = self.standalone("--nproc-per-node=2", "--log-dir=logs", "--redirects=3",
+                                  "--max-restarts=1", "--no-python", "sh", "-c",
+                                  process_kit.ALL_ARE_UP +
+                                  "echo out $RANK; echo err $RANK >&2; "
+                                  "exit $((1 - TORCHELASTIC_RESTART_COUNT))")
+        self.assert_ends(process, 0)
+        shown = self.run_to_end("logs", "logs")
+        self.assert_ends(shown, 0, "muster: logs of the newest run, logs/")
+        lines = shown.out.splitlines()
+        # A worker of attempt 0 may be stopped before it speaks; of attempt 1 none is.
+        self.assertEqual([line for line in lines if line.startswith("[1.")],
+                         ["[1.0]: out 0", "[1.0 err]: err 0", "[1.1]: out 1", "[1.1 err]: err 1"])
+        self.assertTrue(any(line.startswith("[0.") for line in lines), lines)
+        self.assertEqual(lines, sorted(lines, key=lambda line: line[:4]))
+        some = self.run_to_end("logs", "logs", "--rank=1", "--attempt=1")
+        self.assertEqual(some.out, "[1.1]: out 1\n[1.1 err]: err 1\n")
+
+    def test_growing_files_are_followed(self):
+        process = self.start("run", "--standalone", "--nproc-per-node=2", "--log-dir=logs", "-r1",
+                             "--max-restarts=1", "--no-python", "sh", "-c",
+                             "echo began; until [ -e go.$TORCHELASTIC_RESTART_COUNT ]; do "
+                             "sleep 0.05; done; echo more; "
+                             "exit $((1 - TORCHELASTIC_RESTART_COUNT))")
+        logs = os.path.join(self.work, "logs")
+        process_kit.wait_for(lambda: os.path.isdir(logs) and any(
+            "attempt_0" in os.listdir(os.path.join(logs, run)) for run in os.listdir(logs)),
+            "the first attempt's folder")
+        follower = self.start("logs", "-f", "--rank", "1", "logs")
+        follower.wait_for_output("[0.1]: began\n")
+        self.write("go.0", "")
+        follower.wait_for_output("[1.1]: began\n")
+        self.write("go.1", "")
+        follower.wait_for_output("[1.1]: more\n")
+        self.assert_ends(process, 0)
+        self.assertNotIn(".0]", follower.out)
+        follower.signal(signal.SIGTERM)
+        follower.wait()
+
+    def test_a_slip_ends_in_one_sentence(self):
+        for words, sentence in ((["none"], '"none" is no folder; name the --log-dir'),
+                                ([], "no folder was named; usage: muster logs"),
+                                (["--rank=x", "."], '--rank: "x" is not valid')):
+            self.assert_ends(self.run_to_end("logs", *words), 64, sentence)
+
+
 class DiskFull(process_kit.Case):
     """BL-45: logs must not decide over training."""
 
