@@ -459,7 +459,9 @@ WorkerOutput AgentLoop::OutputOf(LocalRank local_rank, Rank rank) const {
                                               .local_rank = local_rank,
                                               .rank = rank,
                                               .host = settings_.core.attach.node_name});
-  if (is_prefixed) output.prefix = prefix;
+  const bool is_automatic = settings_.prefix == PrefixMode::kAuto;
+  if (is_prefixed || (is_automatic && choice.tee_stdout)) output.stdout_prefix = prefix;
+  if (is_prefixed || (is_automatic && choice.tee_stderr)) output.stderr_prefix = prefix;
   output.filtered_prefix = prefix;
   output.show_stdout = output.show_stderr = choice.is_shown;
   if (choice.redirect_stdout || choice.tee_stdout) {

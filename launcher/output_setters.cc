@@ -65,7 +65,9 @@ absl::Status SetFilters(const Given& given, RunOptions& options) {
   return absl::OkStatus();
 }
 
-absl::Status RefuseLogsSpecs(const Given& given, RunOptions& /*options*/) {
+absl::Status SetLogsSpecs(const Given& given, RunOptions& /*options*/) {
+  // torchrun's own.
+  if (given.text == "default") return absl::OkStatus();
   return absl::InvalidArgumentError(
       Cat(given.who, "=", InQuotes(given.text),
           " names a class of a Python package, which muster can't load; leave it out and use "
@@ -129,7 +131,7 @@ constexpr NamedSetter kSetters[] = {
     {"duplicate-stdout-filters", SetFilters<&RunOptions::stdout_filters>},
     {"duplicate-stderr-filters", SetFilters<&RunOptions::stderr_filters>},
     {"log-max-bytes", SetLogMaxBytes},
-    {"logs-specs", RefuseLogsSpecs},
+    {"logs-specs", SetLogsSpecs},
     {"event-log-handler", SetEventHandler},
     {"result-file", SetFile<&RunOptions::result_file>},
     {"prefix", SetPrefix},

@@ -170,6 +170,7 @@ TEST(RunOptions, NotesWhatHasNoEffect) {
 TEST(RunOptions, TwoOfTorchrunsHaveNoVariable) {
   const Variables variables = {{"PET_LOGS_SPECS", "x"}, {"PET_NUMA_BINDING", "node"}};
   EXPECT_EQ(Parse({"p"}, variables).numa_binding, NumaBinding::kNone);
+  EXPECT_EQ(Parse({"--logs-specs=default", "p"}).log_dir, "");
   EXPECT_THAT(ErrorOf({"--logs-specs=mine", "p"}),
               HasSubstr("--logs-specs=\"mine\" names a class of a Python package"));
 }

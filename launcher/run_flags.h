@@ -134,13 +134,13 @@ inline constexpr FlagSpec kRunFlags[] = {
     {"log-max-bytes", "SIZE", kOutputFlags,
      "A log file of this size (100M, 2G) becomes FILE.1, in the place of an older one, and a new "
      "one begins (default: no limit)"},
-    {"logs-specs", "NAME", kOutputFlags, "Refused: it names a Python class of torchrun's", 0,
+    {"logs-specs", "NAME", kOutputFlags, "Anything but default is refused: it names a Python class", 0,
      kTorchrun},
     {"event-log-handler", "NAME", kOutputFlags, "Accepted for torchrun's sake; without effect", 0,
      kTorchrun},
     {"result-file", "PATH", kOutputFlags,
      "How the job ended, as JSON, written at its end on every node"},
-    {"prefix", "auto|always|never", kOutputFlags, "Name the worker before each line of its output"},
+    {"prefix", "auto|always|never", kOutputFlags, "Name the worker before each line of its output; auto: where there are several, and of --tee"},
     {"help", "", kOtherFlags, "Print this page", 'h', kTorchrun},
     {"version", "", kOtherFlags, "Print the version"},
 };

@@ -99,7 +99,7 @@ std::string Block(size_t index, const WorkerFailure& f, const WorkerFailure* roo
   text += "  rank      : " + std::to_string(f.rank.value) +
           " (local_rank: " + std::to_string(f.local_rank.value) + ")\n";
   text += "  exitcode  : " + std::to_string(code) + " (pid: " + std::to_string(f.pid) + ")" +
-          (f.exit.signal != 0 ? " (" + SignalName(f.exit.signal) + ")" : "") + "\n";
+          (f.exit.signal != 0 ? "  (" + SignalName(f.exit.signal) + ")" : "") + "\n";
   text += "  error_file: " + (f.error_file.empty() ? std::string("<N/A>") : f.error_file) + "\n";
   if (root != nullptr) text += "  follower  : " + DelayText(*root, f) + "\n";
   text += "  traceback : " + Traceback(f);

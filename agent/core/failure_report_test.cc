@@ -62,7 +62,7 @@ TEST_F(FailureReportTest, NamesSignalsFollowersLogAndLastLines) {
   follower.age = std::chrono::milliseconds(238);
   verdict.failures = {root, follower};
   std::string report = FailureReport("a.out", verdict);
-  EXPECT_NE(report.find("  exitcode  : -9 (pid: 1000) (SIGKILL)\n"), std::string::npos);
+  EXPECT_NE(report.find("  exitcode  : -9 (pid: 1000)  (SIGKILL)\n"), std::string::npos);
   EXPECT_NE(report.find("  traceback : Signal 9 (SIGKILL) received by PID 1000, sent from outside "
                         "muster, the sender is unknown\n"
                         "  log       : /logs/0/stderr.log\n"

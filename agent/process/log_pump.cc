@@ -118,7 +118,7 @@ class LogPump::Loop {
   void AddStream(RoundId round, const WorkerOutput& output, bool is_stderr, int read_fd,
                  bool is_alone) {
     ConsoleSink* sink = is_stderr ? &stderr_sink_ : stdout_sink_;
-    LineAssembler lines({.prefix = output.prefix,
+    LineAssembler lines({.prefix = is_stderr ? output.stderr_prefix : output.stdout_prefix,
                          .is_terminal = sink->is_terminal(),
                          .shows_unfinished = is_alone});
     Stream& stream = streams_.emplace_back(

@@ -29,7 +29,8 @@ namespace muster::agent {
 struct WorkerOutput {
   LocalRank local_rank;
   // Before each line on the console, as it is: "[trainer0]: ". May be empty.
-  std::string prefix;
+  std::string stdout_prefix;
+  std::string stderr_prefix;
   // Paths of files to write, or empty; what is there already stays. Missing folders above them are
   // made.
   std::string stdout_file;

@@ -111,7 +111,7 @@ class LogPumpTest : public testing::Test {
   WorkerOutput Output(int local_rank) const {
     WorkerOutput output;
     output.local_rank = LocalRank(local_rank);
-    output.prefix = "[r" + std::to_string(local_rank) + "]: ";
+    output.stdout_prefix = output.stderr_prefix = "[r" + std::to_string(local_rank) + "]: ";
     return output;
   }
 

@@ -28,6 +28,11 @@ class Console(process_kit.Case):
         process = self.standalone("--prefix=always", "--no-python", "sh", "-c", SPEAK)
         self.assertEqual(process.out.replace("]: ", "]:"), "[default0]:out 0\n")
 
+    def test_what_a_single_worker_tees_has_torchruns_prefix(self):
+        process = self.standalone("--tee=1", "--log-dir=logs", "--no-python", "sh", "-c", SPEAK)
+        self.assert_ends(process, 0)
+        self.assertEqual((process.out, process.err), ("[default0]:out 0\n", "err 0\n"))
+
     def test_few_descriptors_are_enough(self):
         def few():
             resource.setrlimit(resource.RLIMIT_NOFILE,
