@@ -56,7 +56,9 @@ absl::StatusOr<std::string> Lookup(const std::string& host, uint16_t port, int f
 void KeepCallbackThreads() {
   struct Call {
     grpc::ClientContext context;
-    grpc::ByteBuffer request, reply;
+    grpc::Slice nothing;
+    grpc::ByteBuffer request{&nothing, 1};
+    grpc::ByteBuffer reply;
   };
   // Without credentials a channel leads nowhere.
   [[gnu::used]] static const auto* const kept = [] {

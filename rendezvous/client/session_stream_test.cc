@@ -58,6 +58,7 @@ struct Trial {
     stream = SessionStream::Make(
         {.stub = proto::Rendezvous::NewStub(MakeChannel(*target, connect_timeout)),
          .endpoint = "the endpoint",
+         .address = "",
          .connect_timeout = connect_timeout,
          .observer = &observer,
          .on_done = [token] {}});
