@@ -168,6 +168,7 @@ class Environment(process_kit.Case):
 
     def test_omp_num_threads(self):
         show = ["--no-python", "sh", "-c", "echo ${OMP_NUM_THREADS-unset}"]
+        del self.environment["OMP_NUM_THREADS"]
         cpus = len(os.sched_getaffinity(0))
         for words, env, expected in ((["--nproc-per-node=2"], {}, "1"),
                                      (["--nproc-per-node=2", "--omp-threads=3"],
