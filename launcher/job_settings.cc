@@ -94,6 +94,7 @@ agent::AgentSettings JobSettings(const RunOptions& options, const LaunchPlan& pl
   settings.core.hang_timeout = options.hang_timeout;
   settings.stack_signal = options.stack_signal;
   settings.argv = plan.argv;
+  settings.preload = options.preload;
   settings.environment = Environment();
   settings.role = options.role;
   settings.program = ProgramName(options);

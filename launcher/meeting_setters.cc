@@ -25,6 +25,7 @@ absl::Status SetNodes(const Given& given, RunOptions& options) {
   }
   options.min_nodes = *min;
   options.max_nodes = *max;
+  options.nodes_given = true;
   return absl::OkStatus();
 }
 

@@ -50,6 +50,10 @@ absl::Status CheckTogether(const RunOptions& options) {
     return absl::InvalidArgumentError(
         "-m and --no-python exclude each other: a module can only be run by Python");
   }
+  if (options.no_python && !options.preload.empty()) {
+    return absl::InvalidArgumentError(
+        "--preload and --no-python exclude each other: only Python imports modules");
+  }
   if (options.program.empty()) {
     return absl::InvalidArgumentError(
         "no program was named; usage: muster run [options] PROGRAM [arguments]");

@@ -4,7 +4,6 @@
 #ifndef MUSTER_LAUNCHER_PARSE_RUN_OPTIONS_H_
 #define MUSTER_LAUNCHER_PARSE_RUN_OPTIONS_H_
 
-#include <functional>
 #include <span>
 #include <string>
 
@@ -12,9 +11,6 @@
 #include "launcher/run_options.h"
 
 namespace muster::launcher {
-
-// Looks up one environment variable; null if it isn't set.
-using GetEnv = std::function<const char*(const char*)>;
 
 // InvalidArgument: one sentence that names the flag (or variable), the value and what is allowed.
 // After `--help` or `--version` nothing else is checked.

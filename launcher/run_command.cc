@@ -35,6 +35,7 @@
 #include "launcher/result_file.h"
 #include "launcher/run_options.h"
 #include "launcher/say.h"
+#include "launcher/scheduler_place.h"
 #include "launcher/stop_signals.h"
 #include "launcher/text.h"
 #include "rendezvous/client/grpc_rendezvous_client.h"
@@ -272,17 +273,31 @@ int RunJob(const RunOptions& options, const LaunchPlan& plan, ResultFile& result
   _exit(verdict.exit_code);
 }
 
+// Lets the batch system fill in what no flag says.
+absl::Status AskScheduler(const GetEnv& get_env, RunOptions& options) {
+  auto place = FindSchedulerPlace(get_env);
+  if (!place.ok()) return place.status();
+  if (!place->has_value()) return absl::OkStatus();
+  absl::StatusOr<std::string> said = UseSchedulerPlace(**place, options);
+  if (said.ok() && !said->empty()) Say(*said);
+  return said.status();
+}
+
 }  // namespace
 
 int RunCommand(std::span<const std::string> words) {
-  absl::StatusOr<RunOptions> options =
-      ParseRunOptions(words, [](const char* name) -> const char* { return std::getenv(name); });
+  auto get_env = [](const char* name) -> const char* { return std::getenv(name); };
+  absl::StatusOr<RunOptions> options = ParseRunOptions(words, get_env);
   if (!options.ok()) {
     Say(std::string(options.status().message()));
     return kExitUsage;
   }
   if (options->wants_help) return Print(RunHelp()) ? 0 : 1;
   if (options->wants_version) return Print(Cat("muster ", kVersion, "\n")) ? 0 : 1;
+  if (absl::Status asked = AskScheduler(get_env, *options); !asked.ok()) {
+    Say(std::string(asked.message()));
+    return kExitUsage;
+  }
   SetUpLog(LogVolume::kWarnings);
   LaunchPlan plan;
   ResultFile result(options->result_file);

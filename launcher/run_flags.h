@@ -60,6 +60,8 @@ inline constexpr FlagSpec kRunFlags[] = {
      kTorchrun},
     {"stdin", "none|RANK|all", kProgramFlags,
      "Who reads standard input (default: the worker of a job of one, else nobody)"},
+    {"preload", "MODULE,...", kProgramFlags,
+     "Import these once, and fork the workers of every round from there"},
     {"local-rank-in-args", "", kProgramFlags,
      "${local_rank} in the program's arguments stands for each worker's, as with torchrun "
      "(default: "
@@ -134,13 +136,14 @@ inline constexpr FlagSpec kRunFlags[] = {
     {"log-max-bytes", "SIZE", kOutputFlags,
      "A log file of this size (100M, 2G) becomes FILE.1, in the place of an older one, and a new "
      "one begins (default: no limit)"},
-    {"logs-specs", "NAME", kOutputFlags, "Anything but default is refused: it names a Python class", 0,
-     kTorchrun},
+    {"logs-specs", "NAME", kOutputFlags, "Anything but default is refused: it names a Python class",
+     0, kTorchrun},
     {"event-log-handler", "NAME", kOutputFlags, "Accepted for torchrun's sake; without effect", 0,
      kTorchrun},
     {"result-file", "PATH", kOutputFlags,
      "How the job ended, as JSON, written at its end on every node"},
-    {"prefix", "auto|always|never", kOutputFlags, "Name the worker before each line of its output; auto: where there are several, and of --tee"},
+    {"prefix", "auto|always|never", kOutputFlags,
+     "Name the worker before each line of its output; auto: where there are several, and of --tee"},
     {"help", "", kOtherFlags, "Print this page", 'h', kTorchrun},
     {"version", "", kOtherFlags, "Print the version"},
 };

@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -60,6 +61,7 @@ struct RunOptions {
   bool standalone = false;
   int min_nodes = 1;
   int max_nodes = 1;
+  bool nodes_given = false;
   WorkerCount workers;
   std::optional<int> node_rank;
   std::string master_addr = "127.0.0.1";
@@ -90,6 +92,8 @@ struct RunOptions {
   std::string role = "default";
   bool is_module = false;
   bool no_python = false;
+  // Modules that are imported once for all workers, separated by commas; empty: none.
+  std::string preload;
   // --run-path: a Python script whatever --no-python says.
   bool run_path = false;
   agent::InputChoice input;
@@ -133,6 +137,9 @@ struct RunOptions {
   bool wants_help = false;
   bool wants_version = false;
 };
+
+// Looks up one environment variable; null if it isn't set.
+using GetEnv = std::function<const char*(const char*)>;
 
 }  // namespace muster::launcher
 

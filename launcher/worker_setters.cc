@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
+
+#include "launcher/text.h"
 
 namespace muster::launcher {
 namespace {
@@ -62,6 +65,18 @@ absl::Status SetInput(const Given& given, RunOptions& options) {
   return absl::OkStatus();
 }
 
+absl::Status SetPreload(const Given& given, RunOptions& options) {
+  for (std::string_view module : Split(given.text, ',')) {
+    bool is_name = !module.empty() && std::ranges::all_of(module, [](unsigned char c) {
+      return std::isalnum(c) != 0 || c == '_' || c == '.' || c >= 0x80;
+    });
+    if (!is_name)
+      return BadValue(given.who, given.text, "MODULE,MODULE,... as Python imports them");
+  }
+  options.preload = given.text;
+  return absl::OkStatus();
+}
+
 // torchrun starts workers that are functions in several ways; ours are programs.
 absl::Status SetStartMethod(const Given& given, RunOptions& options) {
   constexpr std::array kMethods = {"spawn", "fork", "forkserver"};
@@ -81,6 +96,7 @@ constexpr NamedSetter kSetters[] = {
     {"module", SetTruth<&RunOptions::is_module>},
     {"no-python", SetTruth<&RunOptions::no_python>},
     {"run-path", SetTruth<&RunOptions::run_path>},
+    {"preload", SetPreload},
     {"stdin", SetInput},
     {"local-rank-in-args", SetTruth<&RunOptions::names_local_rank>},
     {"allow-other-programs", SetTruth<&RunOptions::allow_other_programs>},

@@ -38,6 +38,27 @@ class Processors(process_kit.Case):
         # The negative control: unbound, both have all.
         self.assertEqual(self.allowed("--nproc-per-node=2"), {0: own, 1: own})
 
+    def test_preloaded_workers_have_their_processors_and_their_input(self):
+        if len(os.sched_getaffinity(0)) < 2:
+            self.skipTest("there is one processor")
+        script = self.write("show.py", "import json, os, sys\nprint(json.dumps([os.environ['RANK'], "
+                            "sorted(os.sched_getaffinity(0)), sys.stdin.read()]))\n")
+        reader, writer = os.pipe()
+        os.write(writer, b"hello")
+        os.close(writer)
+        own = sorted(os.sched_getaffinity(0))
+        process = self.standalone("--prefix=never", "--nproc-per-node=2", "--preload=json",
+                                  "--numa-binding=exclusive", "--stdin=1", script, stdin=reader)
+        os.close(reader)
+        if process.code == 64:
+            self.skipTest("there is one core")
+        self.assert_ends(process, 0)
+        self.assertNotIn("afresh", process.err)
+        shown = {rank: (cpus, text) for rank, cpus, text in map(json.loads, process.out.splitlines())}
+        self.assertEqual((shown["0"][1], shown["1"][1]), ("", "hello"))
+        self.assertEqual(set(shown["0"][0]) & set(shown["1"][0]), set())
+        self.assertTrue(set(shown["0"][0] + shown["1"][0]) <= set(own))
+
     def test_other_ways_stay_within_what_this_process_may_use(self):
         own = os.sched_getaffinity(0)
         for mode in ("node", "socket", "core-complex"):
