@@ -54,8 +54,8 @@ class AgentLoop : public rendezvous::SessionObserver,
   // Until the machine ends and the last round's output is shown, or given up on.
   Verdict Run(Parts parts);
 
-  // After Run(): the error file of the first worker of the last round on this node that left one.
-  const std::string& first_error_file() const { return first_error_file_; }
+  // After Run(): the error record of the first worker of the last round on this node that left one.
+  const std::string& first_error() const { return first_error_; }
 
   // After Run(): of the newest round that was spawned; round 0: none was.
   const StartRound& last_place() const { return place_; }
@@ -158,7 +158,7 @@ class AgentLoop : public rendezvous::SessionObserver,
   MemoryWatch memory_;
   // Of the round's workers that run.
   std::map<LocalRank, int64_t> pids_;
-  std::string first_error_file_;
+  std::string first_error_;
   std::optional<Verdict> verdict_;
   // Ends of workers whose last words are looked up, and what must be told after them.
   OrderedEvents ordered_;

@@ -16,6 +16,7 @@
 #include "base/version.h"
 #include "launcher/drain_command.h"
 #include "launcher/exit_codes.h"
+#include "launcher/logs_command.h"
 #include "launcher/nearest_name.h"
 #include "launcher/rendezvous_command.h"
 #include "launcher/run_command.h"
@@ -36,13 +37,15 @@ constexpr char kHelp[] =
     "  rendezvous   Run the meeting place of the nodes alone, for many jobs\n"
     "  status       Show the jobs of a rendezvous\n"
     "  drain        Let a node leave its jobs, after a checkpoint where they can make one\n"
+    "  logs         Show the log files of a run together\n"
     "  version      Print the version\n"
     "  help         Print this page\n"
     "\n"
     "`muster COMMAND --help` lists the options of a command; `musterrun` is `muster run`.\n";
 
 int UnknownCommand(const std::string& word) {
-  constexpr std::string_view kNames[] = {"run", "rendezvous", "status", "drain", "version", "help"};
+  constexpr std::string_view kNames[] = {"run",  "rendezvous", "status", "drain",
+                                         "logs", "version",    "help"};
   bool is_program = word.find_first_of("./") != std::string::npos;
   std::string meant = is_program ? Cat("run ", word) : std::string(NearestName(word, kNames));
   Say(Cat("unknown command \"", word, "\"; did you mean `muster ", meant,
@@ -66,6 +69,7 @@ int Main(const std::vector<std::string>& argv) {
   if (command == "rendezvous") return RendezvousCommand(words);
   if (command == "status") return StatusCommand(words);
   if (command == "drain") return DrainCommand(words);
+  if (command == "logs") return LogsCommand(words);
   if (command == "version" || command == "--version") {
     return Print(Cat("muster ", kVersion, "\n")) ? 0 : 1;
   }

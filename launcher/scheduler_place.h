@@ -29,14 +29,15 @@ struct SchedulerPlace {
   uint16_t port = 0;
 };
 
-// From the variables that srun (SLURM_*), Open MPI's mpirun (OMPI_*) and MPICH's mpiexec (PMI_*) set
-// for each process. Nothing outside of them, in a batch script before srun, and where all is on one
-// node. InvalidArgument: a variable that holds nonsense.
+// From the variables that srun (SLURM_*), Open MPI's mpirun (OMPI_*) and MPICH's mpiexec (PMI_*)
+// set for each process. Nothing outside of them, in a batch script before srun, and where all is on
+// one node. InvalidArgument: a variable that holds nonsense.
 absl::StatusOr<std::optional<SchedulerPlace>> FindSchedulerPlace(const GetEnv& get_env);
 
 // Fills in what was not given as a flag or PET_*: nodes, node rank, run id, endpoint. Does nothing
 // for --standalone or one node. Answers with a line for people that says what came of it; empty:
-// nothing. InvalidArgument: several copies on this node, or nobody says where the nodes are to meet.
+// nothing. InvalidArgument: several copies on this node, or nobody says where the nodes are to
+// meet.
 absl::StatusOr<std::string> UseSchedulerPlace(const SchedulerPlace& place, RunOptions& options);
 
 }  // namespace muster::launcher

@@ -22,12 +22,13 @@ bool IsSet(const std::vector<std::string>& environment, std::string_view name) {
   });
 }
 
-std::vector<Variable> PlaceVariables(const StartRound& place, LocalRank local_rank) {
+std::vector<Variable> PlaceVariables(const StartRound& place, LocalRank local_rank,
+                                     const WorkerSurroundings& s) {
   std::string rank = std::to_string(place.first_rank.value + local_rank.value);
   std::string world_size = std::to_string(place.world_size);
   // One role per job, so a role's ranks are the job's.
   return {
-      {env::kLocalRank, std::to_string(local_rank.value)},
+      {env::kLocalRank, std::to_string(s.gpus.empty() ? local_rank.value : 0)},
       {env::kRank, rank},
       {env::kGroupRank, std::to_string(place.group_rank.value)},
       {env::kRoleRank, rank},
@@ -46,15 +47,13 @@ std::vector<Variable> CommonVariables(const WorkerSurroundings& s) {
       {env::kLocalWorldSize, std::to_string(s.worker_count)},
       {env::kMaxRestarts, std::to_string(s.max_restarts)},
       {env::kRunId, s.run_id},
+      {env::kSignalsToHandle, s.stop_signals},
       // Rank 0 hosts the store until the agent serves PyTorch's protocol itself.
       {env::kUseAgentStore, "False"},
       {env::kAgentSocket, s.agent_socket},
   };
   if (s.stack_signal > 0) common.push_back({env::kStackSignal, std::to_string(s.stack_signal)});
-  // Several workers of one process each with a thread per processor would fight for them.
-  if (s.worker_count > 1 && !IsSet(s.inherited, env::kOmpNumThreads)) {
-    common.push_back({env::kOmpNumThreads, "1"});
-  }
+  if (s.omp_threads > 0) common.push_back({env::kOmpNumThreads, std::to_string(s.omp_threads)});
   if (!IsSet(s.inherited, env::kNcclAsyncErrorHandling)) {
     common.push_back({env::kNcclAsyncErrorHandling, "1"});
   }
@@ -85,7 +84,7 @@ std::string WorkerIdOf(const Incarnation& incarnation, RoundId round, LocalRank 
 
 std::vector<std::string> CommonEnvironment(const WorkerSurroundings& surroundings) {
   std::vector<std::string> dropped;
-  for (const Variable& v : PlaceVariables(StartRound(), LocalRank())) {
+  for (const Variable& v : PlaceVariables(StartRound(), LocalRank(), surroundings)) {
     dropped.push_back(v.name);
   }
   return Merge(surroundings.inherited, CommonVariables(surroundings), std::move(dropped));
@@ -95,7 +94,7 @@ std::vector<std::string> WorkerEnvironment(const StartRound& place, LocalRank lo
                                            const std::string& error_file,
                                            const WorkerSurroundings& surroundings) {
   const WorkerSurroundings& s = surroundings;
-  std::vector<Variable> ours = PlaceVariables(place, local_rank);
+  std::vector<Variable> ours = PlaceVariables(place, local_rank, s);
   ours.push_back({env::kErrorFile, error_file});
   ours.push_back({env::kWorkerId, WorkerIdOf(s.incarnation, place.world.round, local_rank)});
   ours.push_back({env::kRound, std::to_string(place.world.round.value)});
@@ -113,6 +112,8 @@ std::vector<std::string> WorkerEnvironment(const StartRound& place, LocalRank lo
   } else {
     dropped.push_back(env::kConsoleColumns);
   }
+  auto index = static_cast<size_t>(local_rank.value);
+  if (index < s.gpus.size()) ours.push_back({env::kVisibleGpus, s.gpus[index]});
   if (s.stack_signal == 0) dropped.emplace_back(env::kStackSignal);
   for (Variable& common : CommonVariables(s)) ours.push_back(std::move(common));
   return Merge(s.inherited, ours, std::move(dropped));

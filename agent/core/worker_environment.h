@@ -24,6 +24,12 @@ struct WorkerSurroundings {
   int console_columns = 0;
   // MUSTER_STACK_SIGNAL; 0: none.
   int stack_signal = 0;
+  // OMP_NUM_THREADS; 0: as inherited.
+  int omp_threads = 0;
+  // Of each local rank: the one GPU that it sees, its device 0. Empty: as inherited.
+  std::vector<std::string> gpus;
+  // TORCHELASTIC_SIGNALS_TO_HANDLE.
+  std::string stop_signals;
   // "NAME=value" each; kept as they are, also entries that are no assignment.
   std::vector<std::string> inherited;
 };

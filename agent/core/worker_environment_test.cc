@@ -32,6 +32,7 @@ WorkerSurroundings Surroundings(std::vector<std::string> inherited = {}) {
   s.max_restarts = 5;
   s.incarnation.bytes.fill(0x11);
   s.agent_socket = "muster-x";
+  s.stop_signals = "SIGTERM,SIGINT";
   s.inherited = std::move(inherited);
   return s;
 }
@@ -68,9 +69,9 @@ TEST(WorkerEnvironment, HoldsTorchrunsVariablesAndOurs) {
       "LOCAL_WORLD_SIZE=2",
       "TORCHELASTIC_MAX_RESTARTS=5",
       "TORCHELASTIC_RUN_ID=job 7",
+      "TORCHELASTIC_SIGNALS_TO_HANDLE=SIGTERM,SIGINT",
       "TORCHELASTIC_USE_AGENT_STORE=False",
       "MUSTER_AGENT_SOCKET=muster-x",
-      "OMP_NUM_THREADS=1",
       "TORCH_NCCL_ASYNC_ERROR_HANDLING=1",
   };
   EXPECT_EQ(environment, expected);
@@ -97,14 +98,29 @@ TEST(WorkerEnvironment, ReplacesWhatAnOuterLauncherLeft) {
   EXPECT_EQ(CountOf(environment, "MUSTER_RESUME_DIR"), 0);
 }
 
-TEST(WorkerEnvironment, SetsThreadsOnlyForSeveralWorkersAndIfUnset) {
-  WorkerSurroundings one = Surroundings();
-  one.worker_count = 1;
-  EXPECT_EQ(CountOf(WorkerEnvironment(Place(), LocalRank(0), "", one), "OMP_NUM_THREADS"), 0);
+TEST(WorkerEnvironment, SetsThreadsWhereItIsTold) {
   std::vector<std::string> given =
       WorkerEnvironment(Place(), LocalRank(0), "", Surroundings({"OMP_NUM_THREADS=8"}));
   EXPECT_EQ(CountOf(given, "OMP_NUM_THREADS"), 1);
   EXPECT_TRUE(Has(given, "OMP_NUM_THREADS=8"));
+  WorkerSurroundings s = Surroundings({"OMP_NUM_THREADS=8"});
+  s.omp_threads = 3;
+  given = WorkerEnvironment(Place(), LocalRank(0), "", s);
+  EXPECT_EQ(CountOf(given, "OMP_NUM_THREADS"), 1);
+  EXPECT_TRUE(Has(given, "OMP_NUM_THREADS=3"));
+}
+
+TEST(WorkerEnvironment, AVirtualLocalRankIsDeviceZeroOfTheOwnGpu) {
+  WorkerSurroundings s = Surroundings({"CUDA_VISIBLE_DEVICES=4,6"});
+  EXPECT_TRUE(Has(WorkerEnvironment(Place(), LocalRank(1), "", s), "CUDA_VISIBLE_DEVICES=4,6"));
+  s.gpus = {"4", "6"};
+  std::vector<std::string> given = WorkerEnvironment(Place(), LocalRank(1), "", s);
+  EXPECT_TRUE(Has(given, "LOCAL_RANK=0"));
+  EXPECT_TRUE(Has(given, "RANK=3"));
+  EXPECT_TRUE(Has(given, "CUDA_VISIBLE_DEVICES=6"));
+  EXPECT_EQ(CountOf(given, "CUDA_VISIBLE_DEVICES"), 1);
+  // Its folder and its name for the agent are its own all the same.
+  EXPECT_TRUE(Has(given, "MUSTER_WORKER_ID=11111111111111111111111111111111/4/1"));
 }
 
 TEST(WorkerEnvironment, KeepsTheUsersChoiceOfErrorHandling) {

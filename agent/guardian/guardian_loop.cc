@@ -160,9 +160,11 @@ void GuardianLoop::SpawnFrom(Frame frame) {
   asked.local_rank = LocalRank(static_cast<int32_t>(body.Int()));
   bool has_stdout = body.Int() != 0;
   bool has_stderr = body.Int() != 0;
+  // What the guardian has as its own is the agent's.
+  image_.stdin_fd = body.Int() != 0 ? -1 : dev_null_;
+  image_.cpus = body.Ints();
   image_.argv = body.Texts();
   image_.environment = body.Texts();
-  image_.stdin_fd = dev_null_;
   size_t next = 0;
   auto take_fd = [&](bool has) { return has && next < frame.fds.size() ? frame.fds[next++] : -1; };
   image_.stdout_fd = take_fd(has_stdout);

@@ -6,8 +6,8 @@
 # with the control socket as its stdin. Numbers on the socket are int64 in the machine's byte order, texts are a
 # number and that many bytes, lists a number and that many texts.
 #
-#   to us     size of the rest, argv, environment, whether the worker ignores SIGCHLD; its stdin, stdout and stderr
-#             as descriptors beside the first bytes
+#   to us     size of the rest, argv, environment, whether the worker ignores SIGCHLD, its processors (numbers);
+#             its stdin, stdout and stderr as descriptors beside the first bytes
 #   from us   one line each: "ready", "refused REASON", then for every request "pid PID" or "failed REASON"
 #
 # Ends with the socket, and with the guardian.
@@ -40,6 +40,9 @@ class Reader:
         size = self.number()
         self.at += size
         return self.data[self.at - size : self.at]
+
+    def numbers(self):
+        return [self.number() for _ in range(self.number())]
 
     def texts(self):
         return [self.text() for _ in range(self.number())]
@@ -150,7 +153,7 @@ def reseed():
         torch.default_generator.seed()
 
 
-def become_worker(imports, forker, argv, environment, ignores_child_signal, fds):
+def become_worker(imports, forker, argv, environment, ignores_child_signal, cpus, fds):
     """Leaves nothing of us in the process but what was imported."""
     os.setsid()
     for number, fd in enumerate(fds):
@@ -163,6 +166,11 @@ def become_worker(imports, forker, argv, environment, ignores_child_signal, fds)
     imports.libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != imports.guardian:
         os._exit(127)
+    if cpus:
+        try:
+            os.sched_setaffinity(0, cpus)
+        except OSError:
+            pass  # they aren't to be had any more, which is no reason not to run
     if ignores_child_signal:
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     os.environ.clear()
@@ -270,6 +278,7 @@ def serve(control, imports):
             os._exit(0)
         reader, fds = request
         argv, environment, ignores_child_signal = reader.texts(), reader.texts(), reader.number() != 0
+        cpus = reader.numbers()
         try:
             forker = fork_worker(control)
         except OSError as error:
@@ -277,7 +286,7 @@ def serve(control, imports):
             forker = None
         if forker is not None:
             control.close()
-            become_worker(imports, forker, argv, environment, ignores_child_signal, fds)
+            become_worker(imports, forker, argv, environment, ignores_child_signal, cpus, fds)
             words = [os.fsdecode(word) for word in argv]
             return words[0], words[words.index("-u") + 1 :]
         for fd in fds:

@@ -131,6 +131,8 @@ std::optional<std::string> PreloadedPython::NextLine() {
 bool PreloadedPython::Send(const WorkerImage& image) {
   BodyWriter body;
   body.Texts(image.argv).Texts(image.environment).Int(image.ignores_child_signal ? 1 : 0);
+  body.Ints(image.cpus);
+  body.Ints(image.cpus);
   const std::string request = body.Take();
   BodyWriter head;
   head.Int(static_cast<int64_t>(request.size()));
@@ -180,7 +182,8 @@ std::optional<pid_t> PreloadedPython::Fork(const WorkerImage& image) {
       std::from_chars(rest.data(), rest.data() + rest.size(), pid).ec == std::errc() && pid > 0) {
     return pid;
   }
-  Lose(StartsWith(*line, "failed ", rest) ? std::string(rest) : "its process said \"" + *line + "\"");
+  Lose(StartsWith(*line, "failed ", rest) ? std::string(rest)
+                                          : "its process said \"" + *line + "\"");
   return std::nullopt;
 }
 
@@ -198,6 +201,8 @@ void PreloadedPython::Lose(const std::string& why) {
   if (pid_ > 0) kill(pid_, SIGKILL);
 }
 
-std::optional<std::string> PreloadedPython::TakeNews() { return std::exchange(news_, std::nullopt); }
+std::optional<std::string> PreloadedPython::TakeNews() {
+  return std::exchange(news_, std::nullopt);
+}
 
 }  // namespace muster::agent::guardian

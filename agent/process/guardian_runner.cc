@@ -65,6 +65,7 @@ Frame SpawnFrame(RoundId round, const WorkerCommand& command) {
   BodyWriter body;
   body.Int(Number(round)).Int(command.local_rank.value);
   body.Int(command.stdout_fd >= 0 ? 1 : 0).Int(command.stderr_fd >= 0 ? 1 : 0);
+  body.Int(command.gets_input ? 1 : 0).Ints(command.cpus);
   body.Texts(command.argv).Texts(command.environment);
   frame.body = body.Take();
   if (command.stdout_fd >= 0) frame.fds.push_back(command.stdout_fd);

@@ -29,6 +29,11 @@ struct WorkerCommand {
   // on (it closes them once the worker has them). -1: inherited from the agent.
   int stdout_fd = -1;
   int stderr_fd = -1;
+  // Its stdin is the agent's; else /dev/null.
+  bool gets_input = false;
+  // The processors it may use, ascending; empty: as the agent. Where they can't be had any more, it
+  // runs on those of the agent.
+  std::vector<int> cpus;
 };
 
 class ProcessObserver {

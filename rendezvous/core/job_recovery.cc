@@ -166,8 +166,9 @@ void JobMachine::Rules::GiveUpMissing() {
   const auto seconds =
       std::chrono::duration_cast<std::chrono::seconds>(options_.reconnect_timeout).count();
   BeginStop(StopOrigin::kLoss, StopCause::kPeerLost,
-            std::to_string(missing) + " of " + std::to_string(round_->slots.size()) + " nodes of " +
-                RoundName() + " did not come back within " + std::to_string(seconds) +
+            std::to_string(missing) + " of " +
+                Counted(static_cast<int>(round_->slots.size()), "node") + " of " + RoundName() +
+                " did not come back within " + std::to_string(seconds) +
                 " s of the rendezvous' restart",
             Rank(-1));
 }

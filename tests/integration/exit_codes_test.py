@@ -120,7 +120,7 @@ class Usage(process_kit.Case):
         self.assertEqual(process.err.count("\n"), 1, process.err)
 
     def test_unknown_flag_names_the_nearest(self):
-        self.check(["--nproc-per-nod=2", "x"], "--nproc-per-nod", "--nproc-per-node")
+        self.check(["--nproc-per-nodes=2", "x"], "--nproc-per-nodes", "--nproc-per-node?")
 
     def test_nonsense_values_are_named(self):
         for flag, value in [("--nnodes", "3:2"), ("--nnodes", "0"), ("--nnodes", "abc"),
@@ -149,8 +149,9 @@ class Usage(process_kit.Case):
         self.assert_ends(process, 64, '--topology-key: "kkk', "(100000 bytes) is not valid")
         self.assertLess(len(process.err), 400)
 
-    def test_shortened_flags_are_refused(self):
-        self.check(["--nproc", "2", "x"], "--nproc;", "can't be shortened")
+    def test_flags_that_are_too_short_are_refused(self):
+        self.check(["--max-early", "2", "x"], "--max-early;", "can't be shortened")
+        self.check(["--no", "2", "x"], "--no is too short, it may be --node-rank, --no-python")
 
     def test_flags_that_exclude_each_other(self):
         self.check(["-m", "--no-python", "x"], "-m and --no-python")
