@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "agent/console_width.h"
+#include "agent/core/start_failure.h"
 #include "agent/core/worker_environment.h"
 #include "agent/free_port.h"
 #include "agent/output_prefix.h"
@@ -31,6 +32,14 @@ bool IsHopeless(absl::StatusCode code) {
          code == absl::StatusCode::kInternal;
 }
 
+void CloseAll(const std::vector<WorkerPipes>& pipes) {
+  for (const WorkerPipes& ends : pipes) {
+    if (ends.error != 0) continue;
+    close(ends.stdout_fd);
+    close(ends.stderr_fd);
+  }
+}
+
 }  // namespace
 
 AgentLoop::AgentLoop(const AgentSettings* settings, const Clock* clock)
@@ -39,6 +48,9 @@ AgentLoop::AgentLoop(const AgentSettings* settings, const Clock* clock)
 Verdict AgentLoop::Run(Parts parts) {
   parts_ = parts;
   machine_.emplace(settings_.core, base::FreshId<Incarnation>(), clock_.Now());
+  if (settings_.master_store == MasterStore::kAgent) {
+    store_.emplace([this](const std::string& line) { Say("PyTorch's store " + line); });
+  }
   PerformAll(machine_->Start());
   while (!verdict_) {
     if (std::function<void()> task = tasks_->Take(UntilNextWakeup())) {
@@ -98,6 +110,10 @@ void AgentLoop::ForwardSignal(int signal) {
     ReleaseSpawn();
     parts_.runner->Signal(signal);
   });
+}
+
+void AgentLoop::Say(std::string line) {
+  tasks_->Post([this, line = std::move(line)] { parts_.pump->Say("muster: " + line); });
 }
 
 void AgentLoop::OnConnected(uint64_t connection) {
@@ -241,15 +257,21 @@ void AgentLoop::Perform(const SendToRendezvous& send) {
     std::string address = settings_.find_address ? settings_.find_address() : "";
     if (!address.empty()) address_ = std::move(address);
     attach->address = address_;
-    attach->candidate_port = FindFreePort();
+    attach->candidate_port = CandidatePort();
     // What the rendezvous compares this node's clock by.
     const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
     attach->facts.wall_time_ms =
         std::chrono::duration_cast<std::chrono::milliseconds>(since_1970).count();
   } else if (auto* done = std::get_if<StopDone>(&message)) {
-    done->candidate_port = FindFreePort();
+    done->candidate_port = CandidatePort();
   }
   parts_.client->Send(message);
+}
+
+uint16_t AgentLoop::CandidatePort() {
+  if (store_) return store_->Offer(address_);
+  return settings_.master_store == MasterStore::kSharedPort ? settings_.shared_port
+                                                            : FindFreePort();
 }
 
 void AgentLoop::Perform(const SpawnGroup& spawn) {
@@ -268,7 +290,7 @@ void AgentLoop::Perform(const SpawnGroup& spawn) {
   }
   std::vector<WorkerCommand> commands = Commands(outputs);
   std::vector<WorkerPipes> pipes = parts_.pump->Open(place_.world.round, outputs);
-  if (RefuseWithoutPipes(pipes)) return;
+  if (RefuseWithoutPipes(pipes) || RefuseWithoutStore(pipes)) return;
   for (size_t i = 0; i < pipes.size() && i < commands.size(); ++i) {
     commands[i].stdout_fd = pipes[i].stdout_fd;
     commands[i].stderr_fd = pipes[i].stderr_fd;
@@ -329,6 +351,7 @@ std::vector<WorkerCommand> AgentLoop::Commands(const std::vector<WorkerOutput>& 
                                   .incarnation = machine_->incarnation(),
                                   .agent_socket = parts_.service->socket_name(),
                                   .stack_signal = is_watched ? settings_.stack_signal : 0,
+                                  .has_agent_store = settings_.master_store != MasterStore::kWorker,
                                   .inherited = settings_.environment};
   const int console_columns = ConsoleColumns();
   std::vector<WorkerCommand> commands;
@@ -351,12 +374,31 @@ std::vector<WorkerCommand> AgentLoop::Commands(const std::vector<WorkerOutput>& 
 bool AgentLoop::RefuseWithoutPipes(const std::vector<WorkerPipes>& pipes) {
   auto without = std::ranges::find_if(pipes, [](const WorkerPipes& p) { return p.error != 0; });
   if (without == pipes.end()) return false;
-  for (const WorkerPipes& ends : pipes) {
-    if (ends.error != 0) continue;
-    close(ends.stdout_fd);
-    close(ends.stderr_fd);
-  }
+  CloseAll(pipes);
   OnWorkerFailedToStart(place_.world.round, without->local_rank, without->error);
+  return true;
+}
+
+// Opens the round's store on the node of group rank 0, or says that its first worker can't be
+// started.
+bool AgentLoop::RefuseWithoutStore(const std::vector<WorkerPipes>& pipes) {
+  if (!store_) return false;
+  if (place_.group_rank != GroupRank(0)) {
+    store_->Close();
+    return false;
+  }
+  const int error = store_->Open(address_, place_.master_port);
+  if (error == 0) return false;
+  CloseAll(pipes);
+  WorkerFailure failure = FailureToStart(LocalRank(0), error);
+  StartFailure why = ExplainStoreFailure(place_.master_port, error);
+  failure.exit.code = why.exit_code;
+  failure.message = std::move(why.message);
+  ordered_.Add(WorkerEnded{.round = place_.world.round,
+                           .local_rank = LocalRank(0),
+                           .failure = std::move(failure),
+                           .at = clock_.Now()},
+               0, clock_.Now());
   return true;
 }
 

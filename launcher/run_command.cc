@@ -35,6 +35,7 @@
 #include "launcher/result_file.h"
 #include "launcher/run_options.h"
 #include "launcher/say.h"
+#include "launcher/shared_store.h"
 #include "launcher/stop_signals.h"
 #include "launcher/text.h"
 #include "rendezvous/client/grpc_rendezvous_client.h"
@@ -148,6 +149,15 @@ std::string NodeName(const RunOptions& options) {
   return name;
 }
 
+agent::MasterStore StoreOf(const RunOptions& options, const LaunchPlan& plan,
+                           const MeetingPlace& place) {
+  if (options.master_store == StoreChoice::kWorker) return agent::MasterStore::kWorker;
+  // Only node rank 0 is ever group rank 0 there, and it may have found another host at the port.
+  const bool is_shared =
+      plan.layout == Layout::kStatic && (plan.node_rank != 0 || place.server != nullptr);
+  return is_shared ? agent::MasterStore::kSharedPort : agent::MasterStore::kAgent;
+}
+
 AgentSettings Settings(const RunOptions& options, const LaunchPlan& plan,
                        const MeetingPlace& place) {
   AgentSettings settings;
@@ -168,6 +178,8 @@ AgentSettings Settings(const RunOptions& options, const LaunchPlan& plan,
   settings.core.lost_contact = options.lost_contact;
   settings.core.hang_timeout = options.hang_timeout;
   settings.stack_signal = options.stack_signal;
+  settings.shared_port = plan.endpoint.port;
+  settings.master_store = StoreOf(options, plan, place);
   settings.argv = plan.argv;
   settings.environment = Environment();
   settings.role = options.role;
@@ -293,7 +305,16 @@ int RunJob(const RunOptions& options, const LaunchPlan& plan, ResultFile& result
     watch = *std::move(started);
   }
 
+  std::optional<SharedStore> store;
+  // The agent never waits for the console.
+  std::atomic<Agent*> speaker = nullptr;
+  if (plan.shares_port_with_store) {
+    store.emplace([&speaker](const std::string& line) {
+      if (Agent* agent = speaker) agent->Say(Cat("PyTorch's store ", line));
+    });
+  }
   MeetingOptions meeting;
+  meeting.store = store ? &*store : nullptr;
   meeting.lease = options.lease;
   meeting.reconnect_timeout = options.reconnect_timeout;
   meeting.checkpoint_patience = options.shutdown_timeout;
@@ -309,6 +330,7 @@ int RunJob(const RunOptions& options, const LaunchPlan& plan, ResultFile& result
   const AgentSettings settings = Settings(options, plan, place);
   std::unique_ptr<Agent> agent = MakeAgent(settings, place.connect_to, guardian);
   target.SetParts(agent.get(), place.server.get());
+  speaker = agent.get();
   Verdict verdict = agent->Run();
   target.AgentIsDone();
   // At once: the rest may take as long as the other nodes do.

@@ -26,6 +26,8 @@ inline constexpr FlagSpec kRunFlags[] = {
     {"master-addr", "HOST", kMeetFlags,
      "Address of node rank 0 (static layout; default 127.0.0.1)"},
     {"master-port", "PORT", kMeetFlags, "Port of the rendezvous (static layout; default 29500)"},
+    {"master-store", "agent|worker", kMeetFlags,
+     "Who serves PyTorch's store at MASTER_ADDR:MASTER_PORT: muster (default), or rank 0 itself"},
     {"rdzv-backend", "static|c10d", kMeetFlags, "static: ranks by hand; c10d: elastic"},
     {"rdzv-endpoint", "HOST[:PORT]", kMeetFlags,
      "Where the elastic rendezvous is; the node with that address hosts it (default port 29400)"},

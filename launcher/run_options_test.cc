@@ -44,6 +44,7 @@ TEST(RunOptions, DefaultsAreTorchruns) {
   EXPECT_EQ(options.node_rank, std::nullopt);
   EXPECT_EQ(options.master_addr, "127.0.0.1");
   EXPECT_EQ(options.master_port, std::nullopt);
+  EXPECT_EQ(options.master_store, StoreChoice::kAgent);
   EXPECT_EQ(options.backend, std::nullopt);
   EXPECT_EQ(options.max_restarts, 0);
   EXPECT_EQ(options.join_timeout, seconds(600));
@@ -62,6 +63,7 @@ TEST(RunOptions, TakesEveryFlag) {
                               "--node-rank=3",
                               "--master-addr=h",
                               "--master-port=1234",
+                              "--master-store=worker",
                               "--rdzv-backend=c10d",
                               "--rdzv-endpoint=h:1",
                               "--rdzv-id=job",
@@ -93,6 +95,7 @@ TEST(RunOptions, TakesEveryFlag) {
   EXPECT_EQ(options.node_rank, 3);
   EXPECT_EQ(options.master_addr, "h");
   EXPECT_EQ(options.master_port, 1234);
+  EXPECT_EQ(options.master_store, StoreChoice::kWorker);
   EXPECT_EQ(options.backend, Backend::kElastic);
   EXPECT_EQ(options.rdzv_endpoint, "h:1");
   EXPECT_EQ(options.run_id, "job");

@@ -42,8 +42,7 @@ std::vector<Variable> TorchrunVariables(const StartRound& place, LocalRank local
       {env::kRestartCount, std::to_string(place.attempt)},
       {env::kMaxRestarts, std::to_string(s.max_restarts)},
       {env::kRunId, s.run_id},
-      // Rank 0 hosts the store until the agent serves PyTorch's protocol itself.
-      {env::kUseAgentStore, "False"},
+      {env::kUseAgentStore, s.has_agent_store ? "True" : "False"},
   };
 }
 

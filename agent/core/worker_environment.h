@@ -24,6 +24,8 @@ struct WorkerSurroundings {
   int console_columns = 0;
   // MUSTER_STACK_SIGNAL; 0: none.
   int stack_signal = 0;
+  // The agent of group rank 0 serves PyTorch's store; else rank 0's worker hosts it.
+  bool has_agent_store = false;
   // "NAME=value" each; kept as they are, also entries that are no assignment.
   std::vector<std::string> inherited;
 };

@@ -128,13 +128,13 @@ class StoreServer::Loop {
   }
 
   void Begin(StoreListener listener) {
+    // What still waits in the old one's queue goes with it.
+    listener_ = std::move(listener);
     clients_.clear();
     table_.Clear();
     said_.clear();
     buffered_ = 0;
     is_paused_ = false;
-    // What still waits in the old one's queue goes with it.
-    listener_ = std::move(listener);
     is_open_ = true;
     if (listener_.is_open()) Watch(listener_.fd(), kListenerId, EPOLLIN, EPOLL_CTL_ADD);
   }

@@ -24,7 +24,7 @@ namespace muster::agent::torch_store {
 struct StoreServerOptions {
   // Told why a connection was closed that its client didn't close, once for each reason and round,
   // and a few times at most. Called on the server's thread; must not block. May be empty.
-  std::function<void(const std::string&)> say;
+  std::function<void(const std::string&)> say{};
   TableLimits table{};
   // The oldest connection is kept and the newest refused.
   size_t max_connections = size_t{1} << 15;
