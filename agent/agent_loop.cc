@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "agent/console_width.h"
-#include "agent/core/start_failure.h"
 #include "agent/core/worker_environment.h"
 #include "agent/free_port.h"
 #include "agent/output_prefix.h"
@@ -32,14 +31,6 @@ bool IsHopeless(absl::StatusCode code) {
          code == absl::StatusCode::kInternal;
 }
 
-void CloseAll(const std::vector<WorkerPipes>& pipes) {
-  for (const WorkerPipes& ends : pipes) {
-    if (ends.error != 0) continue;
-    close(ends.stdout_fd);
-    close(ends.stderr_fd);
-  }
-}
-
 }  // namespace
 
 AgentLoop::AgentLoop(const AgentSettings* settings, const Clock* clock)
@@ -52,6 +43,7 @@ Verdict AgentLoop::Run(Parts parts) {
     store_.emplace([this](const std::string& line) { Say("PyTorch's store " + line); });
   }
   PerformAll(machine_->Start());
+  Preload();
   while (!verdict_) {
     if (std::function<void()> task = tasks_->Take(UntilNextWakeup())) {
       task();
@@ -181,6 +173,12 @@ void AgentLoop::OnGroupGone(RoundId round, std::vector<int64_t> unkillable) {
   tasks_->Post([this, round, count = static_cast<int>(unkillable.size())] {
     FinishOutput(round);
     ordered_.Add(GroupGone{.round = round, .unkillable = count}, 0, clock_.Now());
+  });
+}
+
+void AgentLoop::OnPreloadLost(std::string why) {
+  tasks_->Post([this, why = std::move(why)] {
+    Perform(Show{.text = "workers start without --preload: " + why});
   });
 }
 
@@ -341,18 +339,29 @@ WorkerService::Round AgentLoop::ServiceRound() const {
   return round;
 }
 
-std::vector<WorkerCommand> AgentLoop::Commands(const std::vector<WorkerOutput>& outputs) const {
+WorkerSurroundings AgentLoop::Surroundings() const {
   const Attach& node = settings_.core.attach;
   const bool is_watched = settings_.core.hang_timeout > Duration(0);
-  WorkerSurroundings surroundings{.run_id = node.terms.run_id,
-                                  .role = settings_.role,
-                                  .worker_count = node.worker_count,
-                                  .max_restarts = node.terms.max_restarts,
-                                  .incarnation = machine_->incarnation(),
-                                  .agent_socket = parts_.service->socket_name(),
-                                  .stack_signal = is_watched ? settings_.stack_signal : 0,
-                                  .has_agent_store = settings_.master_store != MasterStore::kWorker,
-                                  .inherited = settings_.environment};
+  return {.run_id = node.terms.run_id,
+          .role = settings_.role,
+          .worker_count = node.worker_count,
+          .max_restarts = node.terms.max_restarts,
+          .incarnation = machine_->incarnation(),
+          .agent_socket = parts_.service->socket_name(),
+          .stack_signal = is_watched ? settings_.stack_signal : 0,
+          .has_agent_store = settings_.master_store != MasterStore::kWorker,
+          .inherited = settings_.environment};
+}
+
+void AgentLoop::Preload() {
+  if (settings_.preload.empty()) return;
+  parts_.runner->Preload({.modules = settings_.preload,
+                          .argv = settings_.argv,
+                          .environment = CommonEnvironment(Surroundings())});
+}
+
+std::vector<WorkerCommand> AgentLoop::Commands(const std::vector<WorkerOutput>& outputs) const {
+  WorkerSurroundings surroundings = Surroundings();
   const int console_columns = ConsoleColumns();
   std::vector<WorkerCommand> commands;
   for (const WorkerOutput& output : outputs) {
@@ -367,39 +376,6 @@ std::vector<WorkerCommand> AgentLoop::Commands(const std::vector<WorkerOutput>& 
     command.worker_id = WorkerIdOf(machine_->incarnation(), place_.world.round, output.local_rank);
   }
   return commands;
-}
-
-// Says of the first worker without pipes that it can't be started. None is started then: they would
-// all be stopped again.
-bool AgentLoop::RefuseWithoutPipes(const std::vector<WorkerPipes>& pipes) {
-  auto without = std::ranges::find_if(pipes, [](const WorkerPipes& p) { return p.error != 0; });
-  if (without == pipes.end()) return false;
-  CloseAll(pipes);
-  OnWorkerFailedToStart(place_.world.round, without->local_rank, without->error);
-  return true;
-}
-
-// Opens the round's store on the node of group rank 0, or says that its first worker can't be
-// started.
-bool AgentLoop::RefuseWithoutStore(const std::vector<WorkerPipes>& pipes) {
-  if (!store_) return false;
-  if (place_.group_rank != GroupRank(0)) {
-    store_->Close();
-    return false;
-  }
-  const int error = store_->Open(address_, place_.master_port);
-  if (error == 0) return false;
-  CloseAll(pipes);
-  WorkerFailure failure = FailureToStart(LocalRank(0), error);
-  StartFailure why = ExplainStoreFailure(place_.master_port, error);
-  failure.exit.code = why.exit_code;
-  failure.message = std::move(why.message);
-  ordered_.Add(WorkerEnded{.round = place_.world.round,
-                           .local_rank = LocalRank(0),
-                           .failure = std::move(failure),
-                           .at = clock_.Now()},
-               0, clock_.Now());
-  return true;
 }
 
 void AgentLoop::Perform(const StopGroup& stop) {

@@ -20,6 +20,7 @@
 
 #include "agent/agent_settings.h"
 #include "agent/core/agent_machine.h"
+#include "agent/core/worker_environment.h"
 #include "agent/hung_worker.h"
 #include "agent/log_layout.h"
 #include "agent/memory_watch.h"
@@ -73,6 +74,7 @@ class AgentLoop : public rendezvous::SessionObserver,
   void OnWorkerExited(RoundId round, LocalRank local_rank, int64_t pid, WorkerExit exit,
                       Instant at) override;
   void OnGroupGone(RoundId round, std::vector<int64_t> unkillable) override;
+  void OnPreloadLost(std::string why) override;
   void OnGuardianLost(std::string why) override;
   void OnShardReported(ShardReport report) override;
   void OnCommitPublished(CommitDone done) override;
@@ -126,6 +128,9 @@ class AgentLoop : public rendezvous::SessionObserver,
   std::string program() const { return settings_.argv.empty() ? "" : settings_.argv[0]; }
   void FinishOutput(RoundId round);
   WorkerService::Round ServiceRound() const;
+  WorkerSurroundings Surroundings() const;
+  // Has the modules of --preload imported while the nodes meet.
+  void Preload();
   std::vector<WorkerCommand> Commands(const std::vector<WorkerOutput>& outputs) const;
   // Starts the workers whose folders are there, or late.
   void ReleaseSpawn();

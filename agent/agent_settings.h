@@ -48,6 +48,9 @@ struct AgentSettings {
 
   // argv of every worker; argv[0] is looked up on PATH unless it holds a slash.
   std::vector<std::string> argv;
+  // --preload: modules that Python imports once for all workers, separated by commas; empty: each
+  // worker starts afresh. `argv` is then "PYTHON -u [-m] SCRIPT ...".
+  std::string preload;
   // What workers inherit, "NAME=value" each, byte for byte: usually the launcher's `environ`.
   std::vector<std::string> environment;
   // --role: ROLE_NAME, and the name in the output's prefix.

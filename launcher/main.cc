@@ -2,6 +2,7 @@
 // it is `muster run`.
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -90,11 +91,25 @@ int Main(const std::vector<std::string>& argv) {
   std::abort();
 }
 
+// Libraries call abort() without a word when they get no thread, and so does a broken invariant of
+// ours. The signal then does what it does by default: code 134, and a core file where they are kept.
+void ExplainAbort(int /*signal*/) {
+  constexpr std::string_view kWords =
+      "muster: aborted, by a library that got no thread or memory or by a fault of its own; if "
+      "`ulimit -v`, `ulimit -u` or the container's limits are tight, raise them, otherwise please "
+      "report it\n";
+  [[maybe_unused]] ssize_t ignored = write(STDERR_FILENO, kWords.data(), kWords.size());
+  std::signal(SIGABRT, SIG_DFL);
+  // Held back until this returns.
+  std::raise(SIGABRT);
+}
+
 }  // namespace
 }  // namespace muster::launcher
 
 int main(int argc, char** argv) {
   std::set_terminate(&muster::launcher::EndForWantOfResources);
+  std::signal(SIGABRT, &muster::launcher::ExplainAbort);
   // The system's Abseil looks for deadlocks at every lock that gRPC takes, under one lock of its
   // own.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);

@@ -35,6 +35,7 @@
 #include "launcher/result_file.h"
 #include "launcher/run_options.h"
 #include "launcher/say.h"
+#include "launcher/scheduler_place.h"
 #include "launcher/shared_store.h"
 #include "launcher/stop_signals.h"
 #include "launcher/text.h"
@@ -181,6 +182,7 @@ AgentSettings Settings(const RunOptions& options, const LaunchPlan& plan,
   settings.shared_port = plan.endpoint.port;
   settings.master_store = StoreOf(options, plan, place);
   settings.argv = plan.argv;
+  settings.preload = options.preload;
   settings.environment = Environment();
   settings.role = options.role;
   settings.program = ProgramName(options);
@@ -272,6 +274,15 @@ EndedJob EndedWith(const AgentSettings& settings, const Verdict& verdict, const 
   return ended;
 }
 
+// Null where the plan has none. What it has to say goes to the agent, which never waits for a
+// console; there is nothing to say before there is one.
+std::unique_ptr<SharedStore> MakeSharedStore(const LaunchPlan& plan, std::atomic<Agent*>* speaker) {
+  if (!plan.shares_port_with_store) return nullptr;
+  return std::make_unique<SharedStore>([speaker](const std::string& line) {
+    if (Agent* agent = *speaker) agent->Say(Cat("PyTorch's store ", line));
+  });
+}
+
 int RunJob(const RunOptions& options, const LaunchPlan& plan, ResultFile& result) {
   // First of all: forking beside gRPC's threads is unsafe, and what workers inherit is fixed here.
   agent::GuardianLink guardian = agent::StartGuardian();
@@ -305,16 +316,10 @@ int RunJob(const RunOptions& options, const LaunchPlan& plan, ResultFile& result
     watch = *std::move(started);
   }
 
-  std::optional<SharedStore> store;
-  // The agent never waits for the console.
   std::atomic<Agent*> speaker = nullptr;
-  if (plan.shares_port_with_store) {
-    store.emplace([&speaker](const std::string& line) {
-      if (Agent* agent = speaker) agent->Say(Cat("PyTorch's store ", line));
-    });
-  }
+  std::unique_ptr<SharedStore> store = MakeSharedStore(plan, &speaker);
   MeetingOptions meeting;
-  meeting.store = store ? &*store : nullptr;
+  meeting.store = store.get();
   meeting.lease = options.lease;
   meeting.reconnect_timeout = options.reconnect_timeout;
   meeting.checkpoint_patience = options.shutdown_timeout;
@@ -349,17 +354,31 @@ int RunJob(const RunOptions& options, const LaunchPlan& plan, ResultFile& result
   _exit(verdict.exit_code);
 }
 
+// Lets the batch system fill in what no flag says.
+absl::Status AskScheduler(const GetEnv& get_env, RunOptions& options) {
+  auto place = FindSchedulerPlace(get_env);
+  if (!place.ok()) return place.status();
+  if (!place->has_value()) return absl::OkStatus();
+  absl::StatusOr<std::string> said = UseSchedulerPlace(**place, options);
+  if (said.ok() && !said->empty()) Say(*said);
+  return said.status();
+}
+
 }  // namespace
 
 int RunCommand(std::span<const std::string> words) {
-  absl::StatusOr<RunOptions> options =
-      ParseRunOptions(words, [](const char* name) -> const char* { return std::getenv(name); });
+  auto get_env = [](const char* name) -> const char* { return std::getenv(name); };
+  absl::StatusOr<RunOptions> options = ParseRunOptions(words, get_env);
   if (!options.ok()) {
     Say(std::string(options.status().message()));
     return kExitUsage;
   }
   if (options->wants_help) return Print(RunHelp()) ? 0 : 1;
   if (options->wants_version) return Print(Cat("muster ", kVersion, "\n")) ? 0 : 1;
+  if (absl::Status asked = AskScheduler(get_env, *options); !asked.ok()) {
+    Say(std::string(asked.message()));
+    return kExitUsage;
+  }
   SetUpLog(LogVolume::kWarnings);
   LaunchPlan plan;
   ResultFile result(options->result_file);

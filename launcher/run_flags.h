@@ -37,6 +37,8 @@ inline constexpr FlagSpec kRunFlags[] = {
     {"local-addr", "HOST", kMeetFlags, "Address at which other nodes reach this one"},
     {"module", "", kProgramFlags, "The program is a Python module: python3 -u -m MODULE", 'm'},
     {"no-python", "", kProgramFlags, "The program is run directly, not by Python"},
+    {"preload", "MODULE,...", kProgramFlags,
+     "Import these once, and fork the workers of every round from there"},
     {"allow-other-programs", "", kProgramFlags,
      "Nodes may run other programs or arguments than the first one"},
     {"start-method", "NAME", kProgramFlags, "Accepted for torchrun's sake; without effect"},

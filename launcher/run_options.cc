@@ -65,6 +65,7 @@ absl::Status SetNodes(const Given& given, RunOptions& options) {
   }
   options.min_nodes = *min;
   options.max_nodes = *max;
+  options.nodes_given = true;
   return absl::OkStatus();
 }
 
@@ -364,6 +365,17 @@ absl::Status SetTopologyKey(const Given& given, RunOptions& options) {
   return SetWord(given, options.topology_key);
 }
 
+absl::Status SetPreload(const Given& given, RunOptions& options) {
+  for (std::string_view module : Split(given.text, ',')) {
+    bool is_name = !module.empty() && std::ranges::all_of(module, [](unsigned char c) {
+      return std::isalnum(c) != 0 || c == '_' || c == '.' || c >= 0x80;
+    });
+    if (!is_name) return BadValue(given.who, given.text, "MODULE,MODULE,... as Python imports them");
+  }
+  options.preload = given.text;
+  return absl::OkStatus();
+}
+
 constexpr std::pair<std::string_view, Setter> kSetters[] = {
     {"standalone", SetTruth<&RunOptions::standalone>},
     {"nnodes", SetNodes},
@@ -381,6 +393,7 @@ constexpr std::pair<std::string_view, Setter> kSetters[] = {
     {"local-addr", SetName<&RunOptions::local_addr>},
     {"module", SetTruth<&RunOptions::is_module>},
     {"no-python", SetTruth<&RunOptions::no_python>},
+    {"preload", SetPreload},
     {"allow-other-programs", SetTruth<&RunOptions::allow_other_programs>},
     {"start-method", SetStartMethod},
     {"max-restarts", SetCount<&RunOptions::max_restarts>},
@@ -410,6 +423,10 @@ absl::Status CheckTogether(const RunOptions& options) {
   if (options.is_module && options.no_python) {
     return absl::InvalidArgumentError(
         "-m and --no-python exclude each other: a module can only be run by Python");
+  }
+  if (options.no_python && !options.preload.empty()) {
+    return absl::InvalidArgumentError(
+        "--preload and --no-python exclude each other: only Python imports modules");
   }
   if (options.program.empty()) {
     return absl::InvalidArgumentError(

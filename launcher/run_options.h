@@ -54,6 +54,7 @@ struct RunOptions {
   bool standalone = false;
   int min_nodes = 1;
   int max_nodes = 1;
+  bool nodes_given = false;
   WorkerCount workers;
   std::optional<int> node_rank;
   std::string master_addr = "127.0.0.1";
@@ -85,6 +86,8 @@ struct RunOptions {
   std::string role = "default";
   bool is_module = false;
   bool no_python = false;
+  // Modules that are imported once for all workers, separated by commas; empty: none.
+  std::string preload;
   std::string log_dir;
   // Where the verdict goes in a form for machines; empty: nowhere.
   std::string result_file;

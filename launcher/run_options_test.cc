@@ -274,8 +274,17 @@ TEST(RunOptions, ChecksTheRendezvousConfiguration) {
             seconds(9));
 }
 
+TEST(RunOptions, PreloadsModulesThatPythonCouldImport) {
+  EXPECT_EQ(Parse({"--preload=torch,numpy.linalg", "p"}).preload, "torch,numpy.linalg");
+  EXPECT_EQ(Parse({"p"}, {{"PET_PRELOAD", "torch"}}).preload, "torch");
+  for (const char* bad : {"a,,b", "a,", "a b", "../a", "a=b"}) {
+    EXPECT_THAT(ErrorOf({std::string("--preload=") + bad, "p"}), HasSubstr("MODULE,MODULE"));
+  }
+}
+
 TEST(RunOptions, ChecksWhatExcludesEachOther) {
   EXPECT_THAT(ErrorOf({"-m", "--no-python", "x"}), HasSubstr("-m and --no-python"));
+  EXPECT_THAT(ErrorOf({"--preload=os", "--no-python", "x"}), HasSubstr("--preload and --no-python"));
   EXPECT_THAT(ErrorOf({"--standalone"}), HasSubstr("no program was named"));
   EXPECT_THAT(ErrorOf({""}), HasSubstr("is empty"));
 }

@@ -33,6 +33,10 @@ struct WorkerSurroundings {
 // "<incarnation>/<round>/<local rank>": the value of MUSTER_WORKER_ID.
 std::string WorkerIdOf(const Incarnation& incarnation, RoundId round, LocalRank local_rank);
 
+// What doesn't differ between the workers of a node, nor between rounds: what they may find set
+// before they know who they are.
+std::vector<std::string> CommonEnvironment(const WorkerSurroundings& surroundings);
+
 // `error_file` is the path of the worker's error file; empty: it shall write none.
 std::vector<std::string> WorkerEnvironment(const StartRound& place, LocalRank local_rank,
                                            const std::string& error_file,

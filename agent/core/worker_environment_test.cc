@@ -145,5 +145,26 @@ TEST(WorkerEnvironment, NamesTheCheckpointToResumeFrom) {
   EXPECT_TRUE(Has(environment, "MUSTER_RESUME_DIR=/c/step-400"));
 }
 
+TEST(WorkerEnvironment, WhatAllHaveInCommonIsPartOfEach) {
+  WorkerSurroundings surroundings =
+      Surroundings({"PATH=/bin", "RANK=outer", "MASTER_PORT=1", "ROLE_NAME=outer"});
+  surroundings.stack_signal = 10;
+  std::vector<std::string> common = CommonEnvironment(surroundings);
+  StartRound other = Place();
+  other.world.round = RoundId(5);
+  other.first_rank = Rank(0);
+  for (const auto& worker : {WorkerEnvironment(Place(), LocalRank(0), "/a", surroundings),
+                             WorkerEnvironment(other, LocalRank(1), "/b", surroundings)}) {
+    for (const std::string& entry : common) EXPECT_TRUE(Has(worker, entry)) << entry;
+  }
+  EXPECT_TRUE(Has(common, "PATH=/bin"));
+  EXPECT_TRUE(Has(common, "OMP_NUM_THREADS=1"));
+  EXPECT_TRUE(Has(common, "LOCAL_WORLD_SIZE=2"));
+  for (const char* name : {"RANK", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT", "MUSTER_WORKER_ID",
+                           "TORCHELASTIC_ERROR_FILE"}) {
+    EXPECT_EQ(CountOf(common, name), 0) << name;
+  }
+}
+
 }  // namespace
 }  // namespace muster::agent

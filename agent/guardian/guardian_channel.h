@@ -29,12 +29,14 @@ enum class FrameKind : uint8_t {
   kDeadline,   // ns on CLOCK_BOOTTIME
   kFolder,     // path to remove at the end
   kPing,
+  kPreload,  // modules, argv, environment
   // To the agent.
   kStarted,        // round, local rank, pid
   kFailedToStart,  // round, local rank, errno
   kExited,         // round, local rank, pid, code, signal, dumped core
   kGone,           // round, pids of the unkillable
   kPong,
+  kPreloadLost,  // why
 };
 
 struct Frame {

@@ -146,6 +146,8 @@ void JobMachine::Rules::WeighRecovery() {
     SendOpenGrant();
     MaybeSucceed();
     if (!IsFinal()) Evaluate();
+    // Newcomers were told to wait for the nodes that are back now.
+    if (state_ == JobState::kRunning) TellWaiting();
   } else if (SlotsUnaccounted() <= 0) {
     BeginStop(StopOrigin::kLoss, StopCause::kPeerLost,
               "nodes of " + RoundName() + " came back without their workers", Rank(-1));

@@ -6,11 +6,13 @@ has installed it.
 """
 import os
 import re
+import signal
 import socket
 import struct
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import cluster_kit
 import process_kit
 import torch_kit
 
@@ -165,6 +167,27 @@ class Strangers(process_kit.Case):
                               "print(os.environ['TORCHELASTIC_USE_AGENT_STORE'])")
         self.assert_ends(job, 0)
         self.assertEqual(job.out, "False\n")
+
+
+class Nodes(cluster_kit.Cluster):
+    def test_a_store_moves_on_when_its_node_is_lost(self):
+        daemon = self.start_daemon()
+        nodes = [self.node(i, script("plain_store_worker.py"), nnodes="2:3") for i in (1, 2, 3)]
+
+        def found(attempt, world):
+            """The addresses of the store, one for each rank that has found exactly all ranks."""
+            return re.findall(r"^attempt %d: rank \d of %d found %d keys at (\S+)$" %
+                              (attempt, world, world), "".join(n.out for n in nodes), re.MULTILINE)
+        first = process_kit.wait_for(lambda: len(found(0, 3)) == 3 and found(0, 3), "the first round")
+        self.assertEqual(len(set(first)), 1, first)
+        lost = nodes[int(first[0].rsplit(".", 1)[1]) - 1]
+        lost.signal(signal.SIGKILL)
+        second = process_kit.wait_for(lambda: len(found(1, 2)) == 2 and found(1, 2), "a second round")
+        self.assertEqual(len(set(second)), 1, second)
+        self.assertNotEqual(second[0], first[0])
+        self.finish([node for node in nodes if node is not lost])
+        self.end_daemon(daemon)
+        lost.wait()
 
 
 if __name__ == "__main__":
