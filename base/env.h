@@ -51,6 +51,8 @@ inline constexpr char kConsoleColumns[] = "MUSTER_CONSOLE_COLUMNS";
 inline constexpr char kPythonExec[] = "PYTHON_EXEC";
 inline constexpr char kTopologyKey[] = "MUSTER_TOPOLOGY_KEY";
 inline constexpr char kShutdownTimeout[] = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT";
+// "1": rank 0 hosts PyTorch's store, as --master-store=worker.
+inline constexpr char kNoAgentStore[] = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE";
 
 }  // namespace muster::env
 

@@ -150,6 +150,17 @@ TEST(RunOptions, TheTopologyKeyMayComeFromTheNodesEnvironment) {
               HasSubstr("MUSTER_TOPOLOGY_KEY: \"rack 1\""));
 }
 
+TEST(RunOptions, ItMayBeSaidInEachWayThatRank0HostsTheStore) {
+  const Variables torchruns = {{"TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1"}};
+  EXPECT_EQ(Parse({"p"}, torchruns).master_store, StoreChoice::kWorker);
+  EXPECT_EQ(Parse({"--master-store=agent", "p"}, torchruns).master_store, StoreChoice::kAgent);
+  EXPECT_EQ(Parse({"p"}, {{"TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "0"}}).master_store,
+            StoreChoice::kAgent);
+  EXPECT_EQ(Parse({"p"}, {{"PET_MASTER_STORE", "worker"}}).master_store, StoreChoice::kWorker);
+  EXPECT_THAT(ErrorOf({"--master-store=rank0", "p"}),
+              AllOf(HasSubstr("--master-store: \"rank0\""), HasSubstr("agent or worker")));
+}
+
 TEST(RunOptions, RulesMayComeFromTheEnvironment) {
   const Variables variables = {{"PET_ALLOW_OTHER_PROGRAMS", "1"}, {"PET_MAX_STUCK_RESTARTS", "0"}};
   EXPECT_TRUE(Parse({"p"}, variables).allow_other_programs);
@@ -284,7 +295,8 @@ TEST(RunOptions, PreloadsModulesThatPythonCouldImport) {
 
 TEST(RunOptions, ChecksWhatExcludesEachOther) {
   EXPECT_THAT(ErrorOf({"-m", "--no-python", "x"}), HasSubstr("-m and --no-python"));
-  EXPECT_THAT(ErrorOf({"--preload=os", "--no-python", "x"}), HasSubstr("--preload and --no-python"));
+  EXPECT_THAT(ErrorOf({"--preload=os", "--no-python", "x"}),
+              HasSubstr("--preload and --no-python"));
   EXPECT_THAT(ErrorOf({"--standalone"}), HasSubstr("no program was named"));
   EXPECT_THAT(ErrorOf({""}), HasSubstr("is empty"));
 }
