@@ -132,7 +132,6 @@ bool PreloadedPython::Send(const WorkerImage& image) {
   BodyWriter body;
   body.Texts(image.argv).Texts(image.environment).Int(image.ignores_child_signal ? 1 : 0);
   body.Ints(image.cpus);
-  body.Ints(image.cpus);
   const std::string request = body.Take();
   BodyWriter head;
   head.Int(static_cast<int64_t>(request.size()));
