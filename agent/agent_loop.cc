@@ -9,11 +9,10 @@
 #include <functional>
 #include <utility>
 
-#include "agent/console_width.h"
 #include "agent/core/worker_environment.h"
 #include "agent/free_port.h"
-#include "agent/output_prefix.h"
 #include "agent/private_folder.h"
+#include "agent/process_names.h"
 #include "base/entropy.h"
 
 namespace muster::agent {
@@ -39,7 +38,11 @@ AgentLoop::AgentLoop(const AgentSettings* settings, const Clock* clock)
 Verdict AgentLoop::Run(Parts parts) {
   parts_ = parts;
   machine_.emplace(settings_.core, base::FreshId<Incarnation>(), clock_.Now());
+  if (settings_.master_store == MasterStore::kAgent) {
+    store_.emplace([this](const std::string& line) { Say("PyTorch's store " + line); });
+  }
   PerformAll(machine_->Start());
+  Preload();
   while (!verdict_) {
     if (std::function<void()> task = tasks_->Take(UntilNextWakeup())) {
       task();
@@ -98,6 +101,10 @@ void AgentLoop::ForwardSignal(int signal) {
     ReleaseSpawn();
     parts_.runner->Signal(signal);
   });
+}
+
+void AgentLoop::Say(std::string line) {
+  tasks_->Post([this, line = std::move(line)] { parts_.pump->Say("muster: " + line); });
 }
 
 void AgentLoop::OnConnected(uint64_t connection) {
@@ -161,10 +168,24 @@ void AgentLoop::OnWorkerExited(RoundId round, LocalRank local_rank, int64_t pid,
   });
 }
 
+void AgentLoop::OnLeftBehind(RoundId /*round*/, std::vector<int64_t> pids, Duration grace) {
+  const auto seconds = std::chrono::ceil<std::chrono::seconds>(grace).count();
+  tasks_->Post([this, seconds, names = ProcessNames(pids)] {
+    Perform(Show{.text = "waiting at most " + std::to_string(seconds) +
+                         " s for what workers have left behind: " + names});
+  });
+}
+
 void AgentLoop::OnGroupGone(RoundId round, std::vector<int64_t> unkillable) {
-  tasks_->Post([this, round, count = static_cast<int>(unkillable.size())] {
+  tasks_->Post([this, round, names = ProcessNames(unkillable)] {
     FinishOutput(round);
-    ordered_.Add(GroupGone{.round = round, .unkillable = count}, 0, clock_.Now());
+    ordered_.Add(GroupGone{.round = round, .unkillable = names}, 0, clock_.Now());
+  });
+}
+
+void AgentLoop::OnPreloadLost(std::string why) {
+  tasks_->Post([this, why = std::move(why)] {
+    Perform(Show{.text = "workers start without --preload: " + why});
   });
 }
 
@@ -241,15 +262,21 @@ void AgentLoop::Perform(const SendToRendezvous& send) {
     std::string address = settings_.find_address ? settings_.find_address() : "";
     if (!address.empty()) address_ = std::move(address);
     attach->address = address_;
-    attach->candidate_port = FindFreePort();
+    attach->candidate_port = CandidatePort();
     // What the rendezvous compares this node's clock by.
     const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
     attach->facts.wall_time_ms =
         std::chrono::duration_cast<std::chrono::milliseconds>(since_1970).count();
   } else if (auto* done = std::get_if<StopDone>(&message)) {
-    done->candidate_port = FindFreePort();
+    done->candidate_port = CandidatePort();
   }
   parts_.client->Send(message);
+}
+
+uint16_t AgentLoop::CandidatePort() {
+  if (store_) return store_->Offer(address_);
+  return settings_.master_store == MasterStore::kSharedPort ? settings_.shared_port
+                                                            : FindFreePort();
 }
 
 void AgentLoop::Perform(const SpawnGroup& spawn) {
@@ -258,7 +285,7 @@ void AgentLoop::Perform(const SpawnGroup& spawn) {
   spawned_at_s_ = time(nullptr);
   memory_.RoundStarts();
   pids_.clear();
-  first_error_file_.clear();
+  first_error_.clear();
   int worker_count = settings_.core.attach.worker_count;
   parts_.service->OpenRound(ServiceRound());
   std::vector<WorkerOutput> outputs;
@@ -268,7 +295,7 @@ void AgentLoop::Perform(const SpawnGroup& spawn) {
   }
   std::vector<WorkerCommand> commands = Commands(outputs);
   std::vector<WorkerPipes> pipes = parts_.pump->Open(place_.world.round, outputs);
-  if (RefuseWithoutPipes(pipes)) return;
+  if (RefuseWithoutPipes(pipes) || RefuseWithoutStore(pipes)) return;
   for (size_t i = 0; i < pipes.size() && i < commands.size(); ++i) {
     commands[i].stdout_fd = pipes[i].stdout_fd;
     commands[i].stderr_fd = pipes[i].stderr_fd;
@@ -319,31 +346,11 @@ WorkerService::Round AgentLoop::ServiceRound() const {
   return round;
 }
 
-std::vector<WorkerCommand> AgentLoop::Commands(const std::vector<WorkerOutput>& outputs) const {
-  const Attach& node = settings_.core.attach;
-  const bool is_watched = settings_.core.hang_timeout > Duration(0);
-  WorkerSurroundings surroundings{.run_id = node.terms.run_id,
-                                  .role = settings_.role,
-                                  .worker_count = node.worker_count,
-                                  .max_restarts = node.terms.max_restarts,
-                                  .incarnation = machine_->incarnation(),
-                                  .agent_socket = parts_.service->socket_name(),
-                                  .stack_signal = is_watched ? settings_.stack_signal : 0,
-                                  .inherited = settings_.environment};
-  const int console_columns = ConsoleColumns();
-  std::vector<WorkerCommand> commands;
-  for (const WorkerOutput& output : outputs) {
-    surroundings.console_columns = output.show_stdout ? console_columns : 0;
-    WorkerCommand& command = commands.emplace_back();
-    command.local_rank = output.local_rank;
-    command.rank = Rank(place_.first_rank.value + output.local_rank.value);
-    command.argv = settings_.argv;
-    command.environment = WorkerEnvironment(
-        place_, output.local_rank, parts_.layout->ErrorFile(place_.attempt, output.local_rank),
-        surroundings);
-    command.worker_id = WorkerIdOf(machine_->incarnation(), place_.world.round, output.local_rank);
-  }
-  return commands;
+void AgentLoop::Preload() {
+  if (settings_.preload.empty()) return;
+  parts_.runner->Preload({.modules = settings_.preload,
+                          .argv = settings_.argv,
+                          .environment = CommonEnvironment(Surroundings())});
 }
 
 // Says of the first worker without pipes that it can't be started. None is started then: they would
@@ -419,32 +426,6 @@ void AgentLoop::FinishOutput(RoundId round) {
                           }
                         });
                       });
-}
-
-StreamChoice AgentLoop::ChoiceOf(LocalRank local_rank) const {
-  auto index = static_cast<size_t>(local_rank.value);
-  return index < settings_.streams.size() ? settings_.streams[index] : StreamChoice{};
-}
-
-WorkerOutput AgentLoop::OutputOf(LocalRank local_rank, Rank rank) const {
-  StreamChoice choice = ChoiceOf(local_rank);
-  WorkerOutput output;
-  output.local_rank = local_rank;
-  bool is_prefixed =
-      settings_.prefix == PrefixMode::kAlways ||
-      (settings_.prefix == PrefixMode::kAuto && settings_.core.attach.worker_count > 1);
-  if (is_prefixed) {
-    output.prefix = OutputPrefix(settings_.environment, settings_.role, local_rank, rank);
-  }
-  if (choice.redirect_stdout || choice.tee_stdout) {
-    output.stdout_file = parts_.layout->StdoutFile(place_.attempt, local_rank);
-    output.show_stdout = choice.tee_stdout;
-  }
-  if (choice.redirect_stderr || choice.tee_stderr) {
-    output.stderr_file = parts_.layout->StderrFile(place_.attempt, local_rank);
-    output.show_stderr = choice.tee_stderr;
-  }
-  return output;
 }
 
 }  // namespace muster::agent

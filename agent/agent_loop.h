@@ -5,8 +5,8 @@
 // The thread never waits for a disk or a console, or it would miss its lease: what touches files
 // runs on a thread of its own, and what it finds comes back as a task.
 //
-// Run() is to be called once, by one thread. The observers' methods, RequestStop() and
-// ForwardSignal() only enqueue and may be called from any thread, before and after Run() too.
+// Run() is to be called once, by one thread. The observers' methods, RequestStop(),
+// ForwardSignal() and Say() only enqueue and may be called from any thread, before and after Run() too.
 #ifndef MUSTER_AGENT_AGENT_LOOP_H_
 #define MUSTER_AGENT_AGENT_LOOP_H_
 
@@ -20,6 +20,7 @@
 
 #include "agent/agent_settings.h"
 #include "agent/core/agent_machine.h"
+#include "agent/core/worker_environment.h"
 #include "agent/hung_worker.h"
 #include "agent/log_layout.h"
 #include "agent/memory_watch.h"
@@ -29,6 +30,7 @@
 #include "agent/process/process_runner.h"
 #include "agent/server/worker_service.h"
 #include "agent/task_queue.h"
+#include "agent/torch_store/store_host.h"
 #include "base/clock.h"
 #include "rendezvous/client/rendezvous_client.h"
 
@@ -53,8 +55,8 @@ class AgentLoop : public rendezvous::SessionObserver,
   // Until the machine ends and the last round's output is shown, or given up on.
   Verdict Run(Parts parts);
 
-  // After Run(): the error file of the first worker of the last round on this node that left one.
-  const std::string& first_error_file() const { return first_error_file_; }
+  // After Run(): the error record of the first worker of the last round on this node that left one.
+  const std::string& first_error() const { return first_error_; }
 
   // After Run(): of the newest round that was spawned; round 0: none was.
   const StartRound& last_place() const { return place_; }
@@ -62,6 +64,7 @@ class AgentLoop : public rendezvous::SessionObserver,
   // `notice`: what announced it, where that was no signal to `muster run` ("/run/preempted").
   void RequestStop(int signal, std::string notice = "");
   void ForwardSignal(int signal);
+  void Say(std::string line);
 
   void OnConnected(uint64_t connection) override;
   void OnMessage(uint64_t connection, RendezvousMessage message) override;
@@ -70,7 +73,9 @@ class AgentLoop : public rendezvous::SessionObserver,
   void OnWorkerFailedToStart(RoundId round, LocalRank local_rank, int error) override;
   void OnWorkerExited(RoundId round, LocalRank local_rank, int64_t pid, WorkerExit exit,
                       Instant at) override;
+  void OnLeftBehind(RoundId round, std::vector<int64_t> pids, Duration grace) override;
   void OnGroupGone(RoundId round, std::vector<int64_t> unkillable) override;
+  void OnPreloadLost(std::string why) override;
   void OnGuardianLost(std::string why) override;
   void OnShardReported(ShardReport report) override;
   void OnCommitPublished(CommitDone done) override;
@@ -112,6 +117,9 @@ class AgentLoop : public rendezvous::SessionObserver,
   WorkerFailure FailureOf(LocalRank local_rank, int64_t pid, WorkerExit exit);
   WorkerFailure FailureToStart(LocalRank local_rank, int error);
   bool RefuseWithoutPipes(const std::vector<WorkerPipes>& pipes);
+  bool RefuseWithoutStore(const std::vector<WorkerPipes>& pipes);
+  // MASTER_PORT, if this node becomes group rank 0.
+  uint16_t CandidatePort();
   void LookUpWhy(WorkerEnded ended);
   void TakeHungLook(uint64_t number, const HungLook& look);
   void KeepStacks(uint64_t number, const std::string& stacks);
@@ -121,6 +129,9 @@ class AgentLoop : public rendezvous::SessionObserver,
   std::string program() const { return settings_.argv.empty() ? "" : settings_.argv[0]; }
   void FinishOutput(RoundId round);
   WorkerService::Round ServiceRound() const;
+  WorkerSurroundings Surroundings() const;
+  // Has the modules of --preload imported while the nodes meet.
+  void Preload();
   std::vector<WorkerCommand> Commands(const std::vector<WorkerOutput>& outputs) const;
   // Starts the workers whose folders are there, or late.
   void ReleaseSpawn();
@@ -149,10 +160,12 @@ class AgentLoop : public rendezvous::SessionObserver,
   // The newest round that was spawned, and when, in seconds since 1970.
   StartRound place_;
   int64_t spawned_at_s_ = 0;
+  // Where the agent serves PyTorch's store at a port of its own.
+  std::optional<torch_store::StoreHost> store_;
   MemoryWatch memory_;
   // Of the round's workers that run.
   std::map<LocalRank, int64_t> pids_;
-  std::string first_error_file_;
+  std::string first_error_;
   std::optional<Verdict> verdict_;
   // Ends of workers whose last words are looked up, and what must be told after them.
   OrderedEvents ordered_;

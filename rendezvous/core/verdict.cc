@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/signal_name.h"
+
 namespace muster::rendezvous {
 namespace {
 
@@ -41,6 +43,13 @@ std::vector<WorkerFailure> FailureList::InOrder(Instant now) const {
   return failures;
 }
 
+void AddReason(std::string& reasons, const std::string& text) {
+  constexpr size_t kMostBytes = 1000;
+  const bool is_known = reasons.find(text) != std::string::npos;
+  if (is_known || reasons.size() + text.size() > kMostBytes) return;
+  reasons += (reasons.empty() ? "" : "; ") + text;
+}
+
 std::string DescribeFailure(const WorkerFailure& failure) {
   std::string text = "worker rank " + std::to_string(failure.rank.value) + " (local rank " +
                      std::to_string(failure.local_rank.value);
@@ -58,7 +67,8 @@ std::string DescribeFailure(const WorkerFailure& failure) {
   } else if (failure.out_of_memory) {
     text += " was killed by the kernel for want of memory (signal 9)";
   } else if (failure.exit.signal != 0) {
-    text += " was killed by signal " + std::to_string(failure.exit.signal);
+    text += " was killed by signal " + std::to_string(failure.exit.signal) + " (" +
+            SignalName(failure.exit.signal) + ")";
   } else {
     text += " exited with code " + std::to_string(failure.exit.code);
   }
