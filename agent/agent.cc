@@ -1,6 +1,7 @@
 #include "agent/agent.h"
 
 #include <algorithm>
+#include <ctime>
 #include <filesystem>
 #include <optional>
 #include <system_error>
@@ -38,7 +39,11 @@ class Agent::Work {
       : settings_(std::move(settings)), parts_(std::move(parts)), loop_(&settings_, parts_.clock) {}
 
   Verdict Run() {
-    LogPump pump({.stdout_fd = settings_.stdout_fd, .stderr_fd = settings_.stderr_fd});
+    LogPump pump({.stdout_fd = settings_.stdout_fd,
+                  .stderr_fd = settings_.stderr_fd,
+                  .stdout_filters = settings_.stdout_filters,
+                  .stderr_filters = settings_.stderr_filters,
+                  .log_max_bytes = settings_.log_max_bytes});
     Verdict verdict = RunWith(pump);
     if (verdict.succeeded) return verdict;
     std::string report = FailureReport(settings_.program, verdict);
@@ -61,7 +66,7 @@ class Agent::Work {
       pump.Say("muster: logs are in " + layout->kept_folder());
     }
     Verdict verdict = RunWith(pump, *layout);
-    if (!verdict.succeeded) PassErrorFileOn(pump);
+    if (!verdict.succeeded) PassErrorOn(pump, verdict);
     if (!layout->private_folder().empty()) {
       std::error_code ignored;  // the guardian has removed it, or will
       std::filesystem::remove_all(layout->private_folder(), ignored);
@@ -69,10 +74,11 @@ class Agent::Work {
     return verdict;
   }
 
-  // Before the private folder goes.
-  void PassErrorFileOn(LogPump& pump) const {
-    if (settings_.error_file.empty() || loop_.first_error_file().empty()) return;
-    std::string problem = CopyErrorFile(loop_.first_error_file(), settings_.error_file);
+  void PassErrorOn(LogPump& pump, const Verdict& verdict) const {
+    if (settings_.error_file.empty()) return;
+    std::string record = loop_.first_error();
+    if (record.empty()) record = OwnErrorRecord(verdict.reason, verdict.exit_code, time(nullptr));
+    std::string problem = WriteErrorFile(record, settings_.error_file);
     if (problem.empty()) return;
     pump.Say("muster: TORCHELASTIC_ERROR_FILE=" + settings_.error_file +
              " can't be written: " + problem + "; name a file that this user may write");

@@ -9,10 +9,8 @@
 #include <functional>
 #include <utility>
 
-#include "agent/console_width.h"
 #include "agent/core/worker_environment.h"
 #include "agent/free_port.h"
-#include "agent/output_prefix.h"
 #include "agent/private_folder.h"
 #include "base/entropy.h"
 
@@ -40,6 +38,7 @@ Verdict AgentLoop::Run(Parts parts) {
   parts_ = parts;
   machine_.emplace(settings_.core, base::FreshId<Incarnation>(), clock_.Now());
   PerformAll(machine_->Start());
+  Preload();
   while (!verdict_) {
     if (std::function<void()> task = tasks_->Take(UntilNextWakeup())) {
       task();
@@ -168,6 +167,12 @@ void AgentLoop::OnGroupGone(RoundId round, std::vector<int64_t> unkillable) {
   });
 }
 
+void AgentLoop::OnPreloadLost(std::string why) {
+  tasks_->Post([this, why = std::move(why)] {
+    Perform(Show{.text = "workers start without --preload: " + why});
+  });
+}
+
 void AgentLoop::OnGuardianLost(std::string why) {
   tasks_->Post(
       [this, why = std::move(why)] { ordered_.Add(GuardianLost{.why = why}, 0, clock_.Now()); });
@@ -258,7 +263,7 @@ void AgentLoop::Perform(const SpawnGroup& spawn) {
   spawned_at_s_ = time(nullptr);
   memory_.RoundStarts();
   pids_.clear();
-  first_error_file_.clear();
+  first_error_.clear();
   int worker_count = settings_.core.attach.worker_count;
   parts_.service->OpenRound(ServiceRound());
   std::vector<WorkerOutput> outputs;
@@ -319,31 +324,11 @@ WorkerService::Round AgentLoop::ServiceRound() const {
   return round;
 }
 
-std::vector<WorkerCommand> AgentLoop::Commands(const std::vector<WorkerOutput>& outputs) const {
-  const Attach& node = settings_.core.attach;
-  const bool is_watched = settings_.core.hang_timeout > Duration(0);
-  WorkerSurroundings surroundings{.run_id = node.terms.run_id,
-                                  .role = settings_.role,
-                                  .worker_count = node.worker_count,
-                                  .max_restarts = node.terms.max_restarts,
-                                  .incarnation = machine_->incarnation(),
-                                  .agent_socket = parts_.service->socket_name(),
-                                  .stack_signal = is_watched ? settings_.stack_signal : 0,
-                                  .inherited = settings_.environment};
-  const int console_columns = ConsoleColumns();
-  std::vector<WorkerCommand> commands;
-  for (const WorkerOutput& output : outputs) {
-    surroundings.console_columns = output.show_stdout ? console_columns : 0;
-    WorkerCommand& command = commands.emplace_back();
-    command.local_rank = output.local_rank;
-    command.rank = Rank(place_.first_rank.value + output.local_rank.value);
-    command.argv = settings_.argv;
-    command.environment = WorkerEnvironment(
-        place_, output.local_rank, parts_.layout->ErrorFile(place_.attempt, output.local_rank),
-        surroundings);
-    command.worker_id = WorkerIdOf(machine_->incarnation(), place_.world.round, output.local_rank);
-  }
-  return commands;
+void AgentLoop::Preload() {
+  if (settings_.preload.empty()) return;
+  parts_.runner->Preload({.modules = settings_.preload,
+                          .argv = settings_.argv,
+                          .environment = CommonEnvironment(Surroundings())});
 }
 
 // Says of the first worker without pipes that it can't be started. None is started then: they would
@@ -419,32 +404,6 @@ void AgentLoop::FinishOutput(RoundId round) {
                           }
                         });
                       });
-}
-
-StreamChoice AgentLoop::ChoiceOf(LocalRank local_rank) const {
-  auto index = static_cast<size_t>(local_rank.value);
-  return index < settings_.streams.size() ? settings_.streams[index] : StreamChoice{};
-}
-
-WorkerOutput AgentLoop::OutputOf(LocalRank local_rank, Rank rank) const {
-  StreamChoice choice = ChoiceOf(local_rank);
-  WorkerOutput output;
-  output.local_rank = local_rank;
-  bool is_prefixed =
-      settings_.prefix == PrefixMode::kAlways ||
-      (settings_.prefix == PrefixMode::kAuto && settings_.core.attach.worker_count > 1);
-  if (is_prefixed) {
-    output.prefix = OutputPrefix(settings_.environment, settings_.role, local_rank, rank);
-  }
-  if (choice.redirect_stdout || choice.tee_stdout) {
-    output.stdout_file = parts_.layout->StdoutFile(place_.attempt, local_rank);
-    output.show_stdout = choice.tee_stdout;
-  }
-  if (choice.redirect_stderr || choice.tee_stderr) {
-    output.stderr_file = parts_.layout->StderrFile(place_.attempt, local_rank);
-    output.show_stderr = choice.tee_stderr;
-  }
-  return output;
 }
 
 }  // namespace muster::agent

@@ -20,6 +20,7 @@
 
 #include "agent/agent_settings.h"
 #include "agent/core/agent_machine.h"
+#include "agent/core/worker_environment.h"
 #include "agent/hung_worker.h"
 #include "agent/log_layout.h"
 #include "agent/memory_watch.h"
@@ -53,8 +54,8 @@ class AgentLoop : public rendezvous::SessionObserver,
   // Until the machine ends and the last round's output is shown, or given up on.
   Verdict Run(Parts parts);
 
-  // After Run(): the error file of the first worker of the last round on this node that left one.
-  const std::string& first_error_file() const { return first_error_file_; }
+  // After Run(): the error record of the first worker of the last round on this node that left one.
+  const std::string& first_error() const { return first_error_; }
 
   // After Run(): of the newest round that was spawned; round 0: none was.
   const StartRound& last_place() const { return place_; }
@@ -71,6 +72,7 @@ class AgentLoop : public rendezvous::SessionObserver,
   void OnWorkerExited(RoundId round, LocalRank local_rank, int64_t pid, WorkerExit exit,
                       Instant at) override;
   void OnGroupGone(RoundId round, std::vector<int64_t> unkillable) override;
+  void OnPreloadLost(std::string why) override;
   void OnGuardianLost(std::string why) override;
   void OnShardReported(ShardReport report) override;
   void OnCommitPublished(CommitDone done) override;
@@ -121,6 +123,9 @@ class AgentLoop : public rendezvous::SessionObserver,
   std::string program() const { return settings_.argv.empty() ? "" : settings_.argv[0]; }
   void FinishOutput(RoundId round);
   WorkerService::Round ServiceRound() const;
+  WorkerSurroundings Surroundings() const;
+  // Has the modules of --preload imported while the nodes meet.
+  void Preload();
   std::vector<WorkerCommand> Commands(const std::vector<WorkerOutput>& outputs) const;
   // Starts the workers whose folders are there, or late.
   void ReleaseSpawn();
@@ -152,7 +157,7 @@ class AgentLoop : public rendezvous::SessionObserver,
   MemoryWatch memory_;
   // Of the round's workers that run.
   std::map<LocalRank, int64_t> pids_;
-  std::string first_error_file_;
+  std::string first_error_;
   std::optional<Verdict> verdict_;
   // Ends of workers whose last words are looked up, and what must be told after them.
   OrderedEvents ordered_;

@@ -60,13 +60,16 @@ void AgentLoop::LookUpWhy(WorkerEnded ended) {
   // A private folder is gone by the time somebody reads this.
   bool is_kept = !parts_.layout->kept_folder().empty();
   bool is_asked = files_.Offer(0, [this, tasks = tasks_, number, error_file, is_kept] {
-    tasks->Post([this, number, error_file, is_kept, message = ReadErrorFile(error_file)] {
+    tasks->Post([this, number, error_file, is_kept, record = ReadErrorFile(error_file)] {
       ordered_.Complete(number, [&](AgentEvent& event) {
-        if (!message) return;
+        if (!record) return;
         WorkerFailure& found = std::get<WorkerEnded>(event).failure;
-        found.message = *message;
+        found.message = record->text;
         if (is_kept) found.error_file = error_file;
-        if (first_error_file_.empty()) first_error_file_ = error_file;
+        if (!first_error_.empty()) return;
+        // As torchrun counts: minus the signal.
+        const int code = found.exit.signal != 0 ? -found.exit.signal : found.exit.code;
+        first_error_ = WithErrorCode(record->raw, code);
       });
     });
   });

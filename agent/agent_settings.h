@@ -3,11 +3,13 @@
 #ifndef MUSTER_AGENT_AGENT_SETTINGS_H_
 #define MUSTER_AGENT_AGENT_SETTINGS_H_
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "agent/core/agent_machine.h"
+#include "agent/core/input_choice.h"
 
 namespace muster::agent {
 
@@ -21,6 +23,8 @@ struct StreamChoice {
   // To a file and the console.
   bool tee_stdout = false;
   bool tee_stderr = false;
+  // The console shows what isn't redirected.
+  bool is_shown = true;
 };
 
 struct AgentSettings {
@@ -34,8 +38,23 @@ struct AgentSettings {
 
   // argv of every worker; argv[0] is looked up on PATH unless it holds a slash.
   std::vector<std::string> argv;
+  // --preload: modules that Python imports once for all workers, separated by commas; empty: each
+  // worker starts afresh. `argv` is then "PYTHON -u [-m] SCRIPT ...".
+  std::string preload;
   // What workers inherit, "NAME=value" each, byte for byte: usually the launcher's `environ`.
   std::vector<std::string> environment;
+  // OMP_NUM_THREADS of every worker; 0: as inherited.
+  int omp_threads = 0;
+  // Of each local rank: the processors it may use, and the GPU that it sees as its only one
+  // (LOCAL_RANK is 0 then). Missing ones: as inherited.
+  std::vector<std::vector<int>> worker_cpus;
+  std::vector<std::string> worker_gpus;
+  // "SIGTERM,SIGINT,...": TORCHELASTIC_SIGNALS_TO_HANDLE of the workers.
+  std::string stop_signals;
+  // ${local_rank} in `argv` stands for each worker's own.
+  bool names_local_rank = false;
+  // Who reads our standard input.
+  InputChoice input;
   // --role: ROLE_NAME, and the name in the output's prefix.
   std::string role = "default";
   // Sent to a hung worker that catches it, so that it shows its stacks; 0: none.
@@ -43,8 +62,8 @@ struct AgentSettings {
   // How the job is called in the failure summary: the program's name.
   std::string program;
 
-  // Where a launcher above us looks for the cause (our own TORCHELASTIC_ERROR_FILE): gets a copy of
-  // the failed worker's error file. Empty: nowhere.
+  // Where a launcher above us looks for the cause (our own TORCHELASTIC_ERROR_FILE): gets the
+  // failed worker's error record, or one of ours. Empty: nowhere.
   std::string error_file;
 
   // --log-dir; empty: none. `<log_dir>/<run_id>_<random>/attempt_<n>/<local_rank>/...`
@@ -52,6 +71,13 @@ struct AgentSettings {
   // One for each local rank; missing ones are all-console.
   std::vector<StreamChoice> streams;
   PrefixMode prefix = PrefixMode::kAuto;
+  // agent/output_prefix.h; empty: torchrun's.
+  std::string prefix_pattern;
+  // Teed lines with one of these texts are gathered in filtered_stdout.log (filtered_stderr.log).
+  std::vector<std::string> stdout_filters;
+  std::vector<std::string> stderr_filters;
+  // Of a log file, before it is put aside; 0: no limit.
+  uint64_t log_max_bytes = 0;
   // Where the workers' output, our own lines and the failure summary go.
   int stdout_fd = 1;
   int stderr_fd = 2;

@@ -120,6 +120,7 @@ class ThreadRunner : public ProcessRunner {
     thread_.join();
   }
 
+  void Preload(PreloadCommand /*command*/) override {}
   void Spawn(RoundId round, std::vector<WorkerCommand> commands) override {
     tasks_.Post([this, round, commands = std::move(commands)] {
       EXPECT_TRUE(workers_.empty()) << "workers of an older round live";

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "nlohmann/json.hpp"
 
@@ -44,7 +45,7 @@ std::string StringAt(const nlohmann::json& object, const char* name) {
 
 }  // namespace
 
-std::optional<std::string> ReadErrorFile(const std::string& path) {
+std::optional<ErrorRecord> ReadErrorFile(const std::string& path) {
   std::optional<std::string> raw = ReadBounded(path);
   if (!raw) return std::nullopt;
   nlohmann::json record = nlohmann::json::parse(*raw, nullptr, /*allow_exceptions=*/false);
@@ -61,17 +62,34 @@ std::optional<std::string> ReadErrorFile(const std::string& path) {
   if (text.empty()) text = *raw;
   if (text.size() > kMostText) text.resize(kMostText);
   while (!text.empty() && text.back() == '\n') text.pop_back();
-  return text;
+  return ErrorRecord{.raw = *std::move(raw), .text = std::move(text)};
 }
 
-std::string CopyErrorFile(const std::string& from, const std::string& to) {
-  std::optional<std::string> text = ReadBounded(from);
-  if (!text) return "";
-  int fd = open(to.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+std::string WithErrorCode(const std::string& raw, int code) {
+  nlohmann::json record = nlohmann::json::parse(raw, nullptr, /*allow_exceptions=*/false);
+  bool has_place =
+      record.is_object() && record.contains("message") && record["message"].is_object();
+  if (code == 0 || !has_place) return raw;
+  record["message"]["errorCode"] = code;
+  return record.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string OwnErrorRecord(const std::string& reason, int code, int64_t wall_time_s) {
+  nlohmann::json record;
+  record["message"] = {
+      {"message", reason},
+      {"extraInfo", {{"py_callstack", reason}, {"timestamp", std::to_string(wall_time_s)}}},
+      {"errorCode", code}};
+  return record.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string WriteErrorFile(const std::string& record, const std::string& path) {
+  int fd =
+      open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
   if (fd < 0) return std::strerror(errno);
   std::string problem;
-  for (size_t written = 0; written < text->size() && problem.empty();) {
-    ssize_t put = write(fd, text->data() + written, text->size() - written);
+  for (size_t written = 0; written < record.size() && problem.empty();) {
+    ssize_t put = write(fd, record.data() + written, record.size() - written);
     if (put >= 0) {
       written += static_cast<size_t>(put);
     } else if (errno != EINTR) {

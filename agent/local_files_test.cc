@@ -44,31 +44,46 @@ class LocalFilesTest : public testing::Test {
 using ErrorFile = LocalFilesTest;
 using LogLayoutTest = LocalFilesTest;
 
-TEST_F(ErrorFile, IsCopiedWholeOrTheReasonIsSaid) {
-  std::string from = File(R"({"message": "plain"})");
-  std::string to = folder_ / "copy.json";
-  EXPECT_EQ(CopyErrorFile(from, to), "");
-  EXPECT_EQ(ReadErrorFile(to), "plain");
-  EXPECT_EQ(CopyErrorFile(from, "/proc/nowhere/copy"), "No such file or directory");
+TEST_F(ErrorFile, IsWrittenOverWhatIsThereOrTheReasonIsSaid) {
+  std::string path = File("an older, longer one");
+  EXPECT_EQ(WriteErrorFile(R"({"message": "plain"})", path), "");
+  EXPECT_EQ(ReadErrorFile(path)->raw, R"({"message": "plain"})");
+  EXPECT_EQ(WriteErrorFile("x", "/proc/nowhere/copy"), "No such file or directory");
 }
 
 TEST_F(ErrorFile, BothFormsOfTheRecordAreRead) {
   EXPECT_EQ(ReadErrorFile(File(R"({"message": {"message": "RuntimeError: x",
-      "extraInfo": {"py_callstack": "Traceback\n  x\n", "timestamp": "1"}}})")),
+      "extraInfo": {"py_callstack": "Traceback\n  x\n", "timestamp": "1"}}})"))
+                ->text,
             "Traceback\n  x");
-  EXPECT_EQ(ReadErrorFile(File(R"({"message": {"message": "RuntimeError: x"}})")),
+  EXPECT_EQ(ReadErrorFile(File(R"({"message": {"message": "RuntimeError: x"}})"))->text,
             "RuntimeError: x");
-  EXPECT_EQ(ReadErrorFile(File(R"({"message": "plain", "timestamp": 1})")), "plain");
+  EXPECT_EQ(ReadErrorFile(File(R"({"message": "plain", "timestamp": 1})"))->text, "plain");
 }
 
 TEST_F(ErrorFile, WhatIsNoRecordIsTakenAsItIs) {
-  EXPECT_EQ(ReadErrorFile(File("it broke\n")), "it broke");
-  EXPECT_EQ(ReadErrorFile(File(R"({"message": {"message": "half)")),
+  EXPECT_EQ(ReadErrorFile(File("it broke\n"))->text, "it broke");
+  EXPECT_EQ(ReadErrorFile(File(R"({"message": {"message": "half)"))->text,
             R"({"message": {"message": "half)");
-  EXPECT_EQ(ReadErrorFile(File(R"({"message": [1]})")), R"({"message": [1]})");
-  EXPECT_EQ(ReadErrorFile(File(R"({"message": {"extraInfo": 5}})")),
+  EXPECT_EQ(ReadErrorFile(File(R"({"message": [1]})"))->text, R"({"message": [1]})");
+  EXPECT_EQ(ReadErrorFile(File(R"({"message": {"extraInfo": 5}})"))->text,
             R"({"message": {"extraInfo": 5}})");
-  EXPECT_EQ(ReadErrorFile(File(std::string(5 << 20, 'x')))->size(), 16u << 10);
+  EXPECT_EQ(ReadErrorFile(File(std::string(5 << 20, 'x')))->text.size(), 16u << 10);
+}
+
+TEST(ErrorRecord, IsPassedOnWithTheExitCodeAsTorchrunDoes) {
+  EXPECT_EQ(WithErrorCode(R"({"message": {"message": "x"}})", -9),
+            R"({"message":{"errorCode":-9,"message":"x"}})");
+  for (const char* as_it_is : {R"({"message": "plain"})", "no record", R"({"other": {}})"}) {
+    EXPECT_EQ(WithErrorCode(as_it_is, 3), as_it_is);
+  }
+  EXPECT_EQ(WithErrorCode(R"({"message": {}})", 0), R"({"message": {}})");
+}
+
+TEST(ErrorRecord, OursIsReadLikeAWorkers) {
+  EXPECT_EQ(OwnErrorRecord("it \"broke\"", 69, 1700000000),
+            R"({"message":{"errorCode":69,"extraInfo":{"py_callstack":"it \"broke\"",)"
+            R"("timestamp":"1700000000"},"message":"it \"broke\""}})");
 }
 
 TEST_F(ErrorFile, NoFileNoText) {
@@ -163,11 +178,14 @@ TEST(FreePort, IsFreeAtEveryAddress) {
 }
 
 TEST(OutputPrefix, IsTorchrunsOrWhatTheTemplateSays) {
-  EXPECT_EQ(OutputPrefix({"A=1"}, "trainer", LocalRank(1), Rank(5)), "[trainer1]:");
-  EXPECT_EQ(
-      OutputPrefix({"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE=<${rank}|${local_rank}|${role_name}> "},
-                   "${rank}", LocalRank(1), Rank(5)),
-      "<5|1|${rank}> ");
+  const PrefixFacts facts = {
+      .role = "trainer", .local_rank = LocalRank(1), .rank = Rank(5), .host = "n7"};
+  EXPECT_EQ(OutputPrefix("", facts), "[trainer1]:");
+  EXPECT_EQ(OutputPrefix("${hostname}:${rank}: ", facts), "n7:5: ");
+  PrefixFacts odd = facts;
+  odd.role = "${rank}";
+  EXPECT_EQ(OutputPrefix("<${rank}|${local_rank}|${role_name}|$rank> ", odd),
+            "<5|1|${rank}|$rank> ");
 }
 
 }  // namespace

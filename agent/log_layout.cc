@@ -37,8 +37,12 @@ absl::StatusOr<std::string> NewFolder(const std::string& what, const std::string
   return path;
 }
 
+std::string OfAttempt(const std::string& base, int attempt) {
+  return base + "/attempt_" + std::to_string(attempt);
+}
+
 std::string OfWorker(const std::string& base, int attempt, LocalRank local_rank) {
-  return base + "/attempt_" + std::to_string(attempt) + "/" + std::to_string(local_rank.value);
+  return OfAttempt(base, attempt) + "/" + std::to_string(local_rank.value);
 }
 
 }  // namespace
@@ -96,6 +100,14 @@ std::string LogLayout::StdoutFile(int attempt, LocalRank local_rank) const {
 std::string LogLayout::StderrFile(int attempt, LocalRank local_rank) const {
   if (kept_folder_.empty()) return "";
   return OfWorker(kept_folder_, attempt, local_rank) + "/stderr.log";
+}
+
+std::string LogLayout::FilteredStdoutFile(int attempt) const {
+  return kept_folder_.empty() ? "" : OfAttempt(kept_folder_, attempt) + "/filtered_stdout.log";
+}
+
+std::string LogLayout::FilteredStderrFile(int attempt) const {
+  return kept_folder_.empty() ? "" : OfAttempt(kept_folder_, attempt) + "/filtered_stderr.log";
 }
 
 std::string LogLayout::StacksFile(int attempt, LocalRank local_rank) const {

@@ -3,7 +3,8 @@
 // thread-safe.
 //
 //   <log-dir>/<run id>_<random>/attempt_<n>/<local
-//   rank>/{stdout.log,stderr.log,error.json,stacks.txt}
+//   rank>/{stdout.log,stderr.log,error.json,stacks.txt} <log-dir>/<run
+//   id>_<random>/attempt_<n>/{filtered_stdout.log,filtered_stderr.log}
 #ifndef MUSTER_AGENT_LOG_LAYOUT_H_
 #define MUSTER_AGENT_LOG_LAYOUT_H_
 
@@ -45,6 +46,8 @@ class LogLayout {
   // Empty where there is no such file.
   std::string StdoutFile(int attempt, LocalRank local_rank) const;
   std::string StderrFile(int attempt, LocalRank local_rank) const;
+  std::string FilteredStdoutFile(int attempt) const;
+  std::string FilteredStderrFile(int attempt) const;
   std::string StacksFile(int attempt, LocalRank local_rank) const;
   std::string ErrorFile(int attempt, LocalRank local_rank) const;
 

@@ -3,17 +3,21 @@
 #define MUSTER_AGENT_OUTPUT_PREFIX_H_
 
 #include <string>
-#include <vector>
 
 #include "base/ids.h"
 
 namespace muster::agent {
 
-// torchrun's "[role0]:", or what TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE in `environment` asks for,
-// with
-// ${role_name}, ${local_rank} and ${rank} filled in.
-std::string OutputPrefix(const std::vector<std::string>& environment, const std::string& role,
-                         LocalRank local_rank, Rank rank);
+struct PrefixFacts {
+  std::string role{};
+  LocalRank local_rank{};
+  Rank rank{};
+  std::string host{};
+};
+
+// `pattern` with ${role_name}, ${local_rank}, ${rank} and ${hostname} filled in; empty: torchrun's
+// own, "[role0]:".
+std::string OutputPrefix(const std::string& pattern, const PrefixFacts& facts);
 
 }  // namespace muster::agent
 

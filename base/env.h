@@ -21,9 +21,12 @@ inline constexpr char kRestartCount[] = "TORCHELASTIC_RESTART_COUNT";
 inline constexpr char kMaxRestarts[] = "TORCHELASTIC_MAX_RESTARTS";
 inline constexpr char kRunId[] = "TORCHELASTIC_RUN_ID";
 inline constexpr char kUseAgentStore[] = "TORCHELASTIC_USE_AGENT_STORE";
+inline constexpr char kSignalsToHandle[] = "TORCHELASTIC_SIGNALS_TO_HANDLE";
 inline constexpr char kErrorFile[] = "TORCHELASTIC_ERROR_FILE";
 inline constexpr char kNcclAsyncErrorHandling[] = "TORCH_NCCL_ASYNC_ERROR_HANDLING";
 inline constexpr char kOmpNumThreads[] = "OMP_NUM_THREADS";
+// Only with --virtual-local-rank; read to see which GPUs there are.
+inline constexpr char kVisibleGpus[] = "CUDA_VISIBLE_DEVICES";
 
 // Set for every worker, ours.
 // Abstract Unix socket of the worker's agent, without the leading NUL byte.
@@ -49,6 +52,7 @@ inline constexpr char kConsoleColumns[] = "MUSTER_CONSOLE_COLUMNS";
 
 // Read by `muster run`.
 inline constexpr char kPythonExec[] = "PYTHON_EXEC";
+inline constexpr char kPrefixTemplate[] = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE";
 inline constexpr char kTopologyKey[] = "MUSTER_TOPOLOGY_KEY";
 inline constexpr char kShutdownTimeout[] = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT";
 

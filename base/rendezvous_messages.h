@@ -142,8 +142,8 @@ struct CheckpointAgreed {
   friend bool operator==(const CheckpointAgreed&, const CheckpointAgreed&) = default;
 };
 
-// A person sends this node away (`muster drain`). The agent only remembers it, for a rendezvous that
-// restarts: JobEnded lets it go.
+// A person sends this node away (`muster drain`). The agent only remembers it, for a rendezvous
+// that restarts: JobEnded lets it go.
 struct Drained {
   friend bool operator==(const Drained&, const Drained&) = default;
 };

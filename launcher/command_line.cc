@@ -16,11 +16,14 @@ namespace {
 // words into known and unknown ones, and those after the program must never be looked at.
 std::unique_ptr<CLI::App> Register(std::span<const FlagSpec> flags) {
   auto app = std::make_unique<CLI::App>();
+  const bool marks_ours = std::ranges::any_of(
+      flags, [](const FlagSpec& flag) { return flag.origin == Origin::kTorchrun; });
   app->set_help_flag();
   for (const FlagSpec& flag : flags) {
     std::string names = Cat("--", flag.name);
     if (flag.letter != 0) names = Cat("-", std::string(1, flag.letter), ",", names);
-    const std::string help(flag.help);
+    const bool is_marked = marks_ours && flag.origin == Origin::kOurs;
+    const std::string help = Cat(is_marked ? "* " : "", flag.help);
     CLI::Option* option = app->add_option(names, help);
     option->group(std::string(flag.group));
     option->option_text(std::string(flag.value_name));
@@ -36,6 +39,22 @@ const FlagSpec* FindByName(std::span<const FlagSpec> flags, std::string_view nam
 const FlagSpec* FindByLetter(std::span<const FlagSpec> flags, char letter) {
   auto it = std::ranges::find(flags, letter, &FlagSpec::letter);
   return letter == 0 || it == flags.end() ? nullptr : &*it;
+}
+
+// All that a shortened name may stand for.
+std::vector<const FlagSpec*> FindByStart(std::span<const FlagSpec> flags, std::string_view start) {
+  std::vector<const FlagSpec*> found;
+  for (const FlagSpec& flag : flags) {
+    if (flag.origin == Origin::kTorchrun && flag.name.starts_with(start)) found.push_back(&flag);
+  }
+  return found;
+}
+
+absl::Status Ambiguous(std::string_view word, const std::vector<const FlagSpec*>& meant) {
+  std::string names;
+  for (const FlagSpec* flag : meant) names += Cat(names.empty() ? "--" : ", --", flag->name);
+  return absl::InvalidArgumentError(
+      Cat("option ", word, " is too short, it may be ", names, "; write one of them"));
 }
 
 absl::Status Unknown(std::string_view word, std::string_view name,
@@ -58,24 +77,37 @@ struct Word {
   std::optional<std::string> value;
 };
 
-absl::StatusOr<Word> TakeApart(const std::string& text, std::span<const FlagSpec> flags) {
+// `-x`, `-xVALUE`, `-x=VALUE`, `-xyVALUE`; letters before the last one are put into `line`.
+absl::StatusOr<Word> TakeLettersApart(const std::string& text, std::span<const FlagSpec> flags,
+                                      CommandLine& line) {
   Word word;
-  if (!text.starts_with("--")) {
-    word.spelling = text.substr(0, 2);
-    word.flag = FindByLetter(flags, text[1]);
-    if (word.flag == nullptr || (text.size() > 2 && !word.flag->takes_value())) {
-      return Unknown(text, text.substr(1), flags);
-    }
-    if (text.size() > 2) word.value = text.substr(text[2] == '=' ? 3 : 2);
-    return word;
+  for (size_t at = 1; at < text.size(); ++at) {
+    if (word.flag != nullptr) line.values[std::string(word.flag->name)] = "1";
+    word.spelling = Cat("-", text.substr(at, 1));
+    word.flag = FindByLetter(flags, text[at]);
+    if (word.flag == nullptr) return Unknown(text, text.substr(1), flags);
+    if (!word.flag->takes_value()) continue;
+    if (at + 1 < text.size()) word.value = text.substr(text[at + 1] == '=' ? at + 2 : at + 1);
+    break;
   }
+  return word;
+}
+
+absl::StatusOr<Word> TakeApart(const std::string& text, std::span<const FlagSpec> flags,
+                               CommandLine& line) {
+  if (!text.starts_with("--")) return TakeLettersApart(text, flags, line);
+  Word word;
   size_t equals = text.find('=');
   word.spelling = text.substr(0, equals);
   if (equals != std::string::npos) word.value = text.substr(equals + 1);
   std::string name = word.spelling.substr(2);
   std::ranges::replace(name, '_', '-');
   word.flag = FindByName(flags, name);
-  if (word.flag == nullptr) return Unknown(word.spelling, name, flags);
+  if (word.flag != nullptr) return word;
+  std::vector<const FlagSpec*> meant = FindByStart(flags, name);
+  if (meant.empty()) return Unknown(word.spelling, name, flags);
+  if (meant.size() > 1) return Ambiguous(word.spelling, meant);
+  word.flag = meant.front();
   return word;
 }
 
@@ -98,7 +130,7 @@ absl::StatusOr<CommandLine> Parse(std::span<const FlagSpec> flags,
       continue;
     }
     ++i;
-    absl::StatusOr<Word> word = TakeApart(text, flags);
+    absl::StatusOr<Word> word = TakeApart(text, flags, line);
     if (!word.ok()) return word.status();
     if (!word->flag->takes_value()) {
       if (word->value.has_value()) {

@@ -1,10 +1,14 @@
 // Splits the words of one subcommand into flags and the rest, by a table of flags. Knows spelling
-// only; what a value means is decided elsewhere (launcher/run_options.h). Used once at start.
+// only; what a value means is decided elsewhere (launcher/parse_run_options.h). Used once at start.
 //
 // A flag is written `--name=value`, `--name value`, or, where it has a letter, `-x value`,
 // `-xvalue`, `-x=value`; dashes within a name may be underscores. Before a program, parsing stops
 // at the first word that is no flag, or after `--`: the words from there on are never looked at.
-// Names can't be shortened, so that a new flag never changes what an old command line means.
+// Letters without a value may stand together with one that has a value behind them (`-mr3`).
+//
+// torchrun's names may be shortened to what none of its other names begins with, as its users do.
+// Ours can't, nor do they count in that, so that a new flag of ours never changes what an old
+// command line means.
 #ifndef MUSTER_LAUNCHER_COMMAND_LINE_H_
 #define MUSTER_LAUNCHER_COMMAND_LINE_H_
 
@@ -18,6 +22,8 @@
 
 namespace muster::launcher {
 
+enum class Origin { kOurs, kTorchrun };
+
 struct FlagSpec {
   // With dashes, without the leading two: "nproc-per-node".
   std::string_view name;
@@ -27,6 +33,7 @@ struct FlagSpec {
   std::string_view help;
   // The letter of a short form, or 0.
   char letter = 0;
+  Origin origin = Origin::kOurs;
 
   bool takes_value() const { return !value_name.empty(); }
 };
@@ -38,9 +45,9 @@ struct CommandLine {
   std::vector<std::string> rest;
 };
 
-// InvalidArgument, with one sentence that names the word, for an unknown or shortened flag, a
-// missing value, or a value where none belongs. `--help` and `-h` are flags like any other: name
-// them in `flags`.
+// InvalidArgument, with one sentence that names the word, for an unknown flag, one that was
+// shortened too far, a missing value, or a value where none belongs. `--help` and `-h` are flags
+// like any other: name them in `flags`.
 absl::StatusOr<CommandLine> ParseCommandLine(std::span<const FlagSpec> flags,
                                              std::span<const std::string> words);
 
@@ -49,7 +56,8 @@ absl::StatusOr<CommandLine> ParseCommandLine(std::span<const FlagSpec> flags,
 absl::StatusOr<CommandLine> ParseWordsAndFlags(std::span<const FlagSpec> flags,
                                                std::span<const std::string> words);
 
-// The page that `--help` prints: `usage` (one or more lines), then the flags by group.
+// The page that `--help` prints: `usage` (one or more lines), then the flags by group. Beside flags
+// of torchrun's, ours are marked with a star.
 std::string HelpPage(std::string_view usage, std::span<const FlagSpec> flags);
 
 }  // namespace muster::launcher

@@ -18,6 +18,14 @@ constexpr FlagSpec kFlags[] = {
     {"module", "", "Program", "A module", 'm'},
 };
 
+constexpr FlagSpec kMixedFlags[] = {
+    {"nproc-per-node", "N", "Nodes", "Workers", 0, Origin::kTorchrun},
+    {"nnodes", "N", "Nodes", "Nodes", 0, Origin::kTorchrun},
+    {"max-restarts", "N", "Faults", "Restarts", 0, Origin::kTorchrun},
+    {"max-restarts-per-hour", "N", "Faults", "In an hour"},
+    {"preload", "NAME", "Program", "Modules"},
+};
+
 CommandLine Parse(const Words& words) {
   absl::StatusOr<CommandLine> line = ParseCommandLine(kFlags, words);
   EXPECT_TRUE(line.ok()) << line.status().message();
@@ -101,10 +109,40 @@ TEST(CommandLine, RefusesShortenedFlags) {
   EXPECT_THAT(error, HasSubstr("can't be shortened"));
 }
 
+TEST(CommandLine, TorchrunsNamesMayBeShortened) {
+  const Words words = {"--nproc=2", "--nn", "3", "--max_r=4", "p", "--nproc=9"};
+  absl::StatusOr<CommandLine> line = ParseCommandLine(kMixedFlags, words);
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->values["nproc-per-node"], "2");
+  EXPECT_EQ(line->values["nnodes"], "3");
+  // Ours, which begins alike, doesn't make it ambiguous.
+  EXPECT_EQ(line->values["max-restarts"], "4");
+  EXPECT_FALSE(line->values.contains("max-restarts-per-hour"));
+  EXPECT_THAT(line->rest, ElementsAre("p", "--nproc=9"));
+}
+
+TEST(CommandLine, AShortNameMustMeanOneFlagAndNoneOfOurs) {
+  const Words ambiguous = {"--n=2", "p"};
+  EXPECT_EQ(ParseCommandLine(kMixedFlags, ambiguous).status().message(),
+            "option --n is too short, it may be --nproc-per-node, --nnodes; write one of them");
+  const Words ours = {"--preloa=torch", "p"};
+  EXPECT_THAT(ParseCommandLine(kMixedFlags, ours).status().message(),
+              HasSubstr("--preloa; did you mean --preload?"));
+}
+
+TEST(CommandLine, LettersMayStandTogether) {
+  CommandLine line = Parse({"-mr3", "p"});
+  EXPECT_EQ(line.values["module"], "1");
+  EXPECT_EQ(line.values["redirects"], "3");
+  EXPECT_EQ(Parse({"-mr", "2", "p"}).values["redirects"], "2");
+  EXPECT_THAT(ErrorOf({"-mx", "p"}), HasSubstr("unknown option -mx"));
+  EXPECT_THAT(ErrorOf({"-m=1", "p"}), HasSubstr("unknown option -m=1"));
+}
+
 TEST(CommandLine, RefusesMissingAndNeedlessValues) {
   EXPECT_THAT(ErrorOf({"--nproc-per-node"}), HasSubstr("--nproc-per-node needs a value: N"));
   EXPECT_THAT(ErrorOf({"--standalone=yes"}), HasSubstr("--standalone takes no value"));
-  EXPECT_THAT(ErrorOf({"-mr"}), HasSubstr("-mr"));
+  EXPECT_THAT(ErrorOf({"-mr"}), HasSubstr("-r needs a value: 0..3"));
   EXPECT_THAT(ErrorOf({"-x"}), HasSubstr("-x"));
 }
 
@@ -126,6 +164,14 @@ TEST(CommandLine, HelpListsEveryFlagUnderItsGroup) {
   EXPECT_THAT(page, HasSubstr("\n\nOutput:\n"));
   EXPECT_EQ(page.find("\n\n\n"), std::string::npos) << page;
   EXPECT_FALSE(page.ends_with("\n\n"));
+  EXPECT_EQ(page.find('*'), std::string::npos);
+}
+
+TEST(CommandLine, HelpMarksOursBesideTorchruns) {
+  std::string page = HelpPage("", kMixedFlags);
+  EXPECT_THAT(page, HasSubstr("* Modules"));
+  EXPECT_THAT(page, HasSubstr("* In an hour"));
+  EXPECT_EQ(page.find("* Workers"), std::string::npos);
 }
 
 }  // namespace

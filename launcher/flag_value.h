@@ -23,12 +23,17 @@ struct WholeRange {
   std::string_view allowed;
 };
 
+// A whole number above `max`, however many digits it has.
+bool IsTooLarge(std::string_view text, int64_t max);
+// `--nnodes: "2000000" is too large, the most is 1000000; allowed: ...`
+absl::Status TooLarge(std::string_view who, std::string_view text, const WholeRange& range);
+
 absl::StatusOr<int> WholeNumber(std::string_view who, std::string_view text,
                                 const WholeRange& range);
 absl::StatusOr<uint16_t> PortNumber(std::string_view who, std::string_view text);
 // Seconds, with decimals, at least 0 and at most a year.
 absl::StatusOr<Duration> Seconds(std::string_view who, std::string_view text);
-// 1, 0, true, false, yes, no.
+// 1, 0, true, false, yes, no, and as torchrun any other whole number for true.
 absl::StatusOr<bool> Truth(std::string_view who, std::string_view text);
 
 }  // namespace muster::launcher

@@ -1,7 +1,13 @@
 #include "launcher/launch_plan.h"
 
+#include <algorithm>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
 #include "absl/status/status.h"
 #include "base/version.h"
+#include "launcher/numa_binding.h"
 #include "launcher/program_text.h"
 #include "launcher/text.h"
 
@@ -67,6 +73,94 @@ void WarnOfAbsentRanks(const char* flag, const StreamSelection& selection, Launc
     plan.warnings.push_back(Cat(flag, " names local rank ", local_rank, " (\"", local_rank, ":",
                                 value, "\"), but this node has local ranks 0 to ",
                                 plan.worker_count - 1, "; nothing comes of it"));
+  }
+}
+
+// What torchrun's users have seen at every start, in one line instead of five.
+constexpr char kOneThreadEach[] =
+    "Setting OMP_NUM_THREADS environment variable for each process to be 1 in default, as torchrun "
+    "does; --omp-threads=auto divides the processors among the workers";
+
+void PlanThreads(const RunOptions& options, const MachineFacts& facts, LaunchPlan& plan) {
+  switch (options.threads.kind) {
+    case ThreadChoice::Kind::kNumber:
+      plan.omp_threads = options.threads.number;
+      return;
+    case ThreadChoice::Kind::kAuto:
+      plan.omp_threads = std::max(facts.cpu_count / plan.worker_count, 1);
+      return;
+    case ThreadChoice::Kind::kAsTorchrun:
+      break;
+  }
+  // Several workers of one node each with a thread per processor would fight for them.
+  if (facts.omp_threads_are_set || plan.worker_count == 1) return;
+  plan.omp_threads = 1;
+  plan.warnings.emplace_back(kOneThreadEach);
+}
+
+absl::Status PlanGpus(const RunOptions& options, const MachineFacts& facts, LaunchPlan& plan) {
+  if (!options.virtual_local_rank) return absl::OkStatus();
+  const std::string visible = facts.visible_gpus.value_or("");
+  const std::vector<std::string_view> entries = Split(visible, ',');
+  if (facts.visible_gpus && static_cast<int>(entries.size()) < plan.worker_count) {
+    return absl::InvalidArgumentError(Cat("--virtual-local-rank: CUDA_VISIBLE_DEVICES=", visible,
+                                          " names fewer GPUs than there "
+                                          "are workers (",
+                                          plan.worker_count,
+                                          "); start fewer workers, or name more GPUs"));
+  }
+  for (int i = 0; i < plan.worker_count; ++i) {
+    plan.worker_gpus.push_back(facts.visible_gpus
+                                   ? std::string(Strip(entries[static_cast<size_t>(i)]))
+                                   : std::to_string(i));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PlanProcessors(const RunOptions& options, const MachineFacts& facts,
+                            LaunchPlan& plan) {
+  if (options.numa_binding == NumaBinding::kNone) return absl::OkStatus();
+  absl::StatusOr<std::vector<std::vector<int>>> bound =
+      BindWorkers(options.numa_binding, facts.topology, plan.worker_count);
+  if (!bound.ok()) return bound.status();
+  plan.worker_cpus = *std::move(bound);
+  return absl::OkStatus();
+}
+
+// What each worker of this node gets that others don't.
+absl::Status PlanWorkers(const RunOptions& options, const MachineFacts& facts, LaunchPlan& plan) {
+  absl::StatusOr<int> workers = CountWorkers(options.workers, facts);
+  if (!workers.ok()) return workers.status();
+  plan.worker_count = *workers;
+  plan.argv = WorkerArgv(options, facts);
+  PlanThreads(options, facts, plan);
+  if (absl::Status planned = PlanGpus(options, facts, plan); !planned.ok()) return planned;
+  return PlanProcessors(options, facts, plan);
+}
+
+// What the user asked for and nothing comes of.
+void WarnOfIdleOptions(const RunOptions& options, LaunchPlan& plan) {
+  WarnOfAbsentRanks("--redirects", options.redirects, plan);
+  WarnOfAbsentRanks("--tee", options.tee, plan);
+  for (int rank : options.shown_ranks) {
+    if (rank < plan.worker_count) continue;
+    plan.warnings.push_back(Cat("--local-ranks-filter names local rank ", rank,
+                                ", but this node has local ranks 0 to ", plan.worker_count - 1,
+                                "; nothing comes of it"));
+  }
+  for (const auto& [flag, filters, stream, bit] :
+       {std::tuple{"--duplicate-stdout-filters", &options.stdout_filters, "stdout", 1},
+        {"--duplicate-stderr-filters", &options.stderr_filters, "stderr", 2}}) {
+    bool is_teed = false;
+    for (int i = 0; i < plan.worker_count; ++i) is_teed = is_teed || (options.tee.Of(i) & bit) != 0;
+    if (filters->empty() || is_teed) continue;
+    plan.warnings.push_back(Cat(flag, " has no effect, as it looks at what --tee takes of ", stream,
+                                "; add --tee=", bit));
+  }
+  std::string idle;
+  for (const std::string& flag : options.idle) idle += Cat(idle.empty() ? "" : ", ", flag);
+  if (!idle.empty()) {
+    plan.warnings.push_back(Cat("without effect here, accepted for torchrun's sake: ", idle));
   }
 }
 
@@ -170,12 +264,8 @@ absl::StatusOr<LaunchPlan> MakeLaunchPlan(const RunOptions& options, const Machi
   plan.terms.join_timeout = options.join_timeout;
   plan.terms.last_call_timeout = options.last_call_timeout;
   plan.terms.version = kVersion;
-  absl::StatusOr<int> workers = CountWorkers(options.workers, facts);
-  if (!workers.ok()) return workers.status();
-  plan.worker_count = *workers;
-  plan.argv = WorkerArgv(options, facts);
-  WarnOfAbsentRanks("--redirects", options.redirects, plan);
-  WarnOfAbsentRanks("--tee", options.tee, plan);
+  if (absl::Status planned = PlanWorkers(options, facts, plan); !planned.ok()) return planned;
+  WarnOfIdleOptions(options, plan);
 
   absl::Status planned;
   switch (plan.layout) {

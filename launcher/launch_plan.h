@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "base/job_types.h"
 #include "launcher/endpoint.h"
+#include "launcher/processor_topology.h"
 #include "launcher/run_options.h"
 
 namespace muster::launcher {
@@ -23,8 +24,14 @@ struct MachineFacts {
   int gpu_count = 0;
   // $PYTHON_EXEC, or empty.
   std::string python_exec;
+  // Whether OMP_NUM_THREADS is set, to anything.
+  bool omp_threads_are_set = false;
   // A fresh unguessable id, used where a job needs one of its own.
   std::string fresh_run_id;
+  // $CUDA_VISIBLE_DEVICES; nothing if it isn't set.
+  std::optional<std::string> visible_gpus = std::nullopt;
+  // Looked up for --numa-binding alone.
+  ProcessorTopology topology{};
 };
 
 enum class Layout { kStandalone, kStatic, kElastic };
@@ -47,6 +54,12 @@ struct LaunchPlan {
   // Where other nodes reach this one. Empty: the local end of the way to the rendezvous.
   std::string address;
   int worker_count = 1;
+  // OMP_NUM_THREADS of every worker; 0: as it is inherited.
+  int omp_threads = 0;
+  // Of each local rank: the processors it may use. Empty: as inherited.
+  std::vector<std::vector<int>> worker_cpus;
+  // Of each local rank: the one GPU it sees (--virtual-local-rank). Empty: as inherited.
+  std::vector<std::string> worker_gpus;
   // What every worker executes.
   std::vector<std::string> argv;
   // What the user should know though it is no error: one sentence each.

@@ -2,6 +2,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "launcher/parse_run_options.h"
 
 namespace muster::launcher {
 namespace {
@@ -11,8 +12,11 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using Words = std::vector<std::string>;
 
-const MachineFacts kFacts = {
-    .cpu_count = 6, .gpu_count = 0, .python_exec = "", .fresh_run_id = "fresh"};
+const MachineFacts kFacts = {.cpu_count = 6,
+                             .gpu_count = 0,
+                             .python_exec = "",
+                             .omp_threads_are_set = true,
+                             .fresh_run_id = "fresh"};
 
 absl::StatusOr<LaunchPlan> TryPlan(Words words, const MachineFacts& facts = kFacts) {
   words.emplace_back("train.py");
@@ -32,6 +36,58 @@ std::string ErrorOf(const Words& words) {
   absl::StatusOr<LaunchPlan> plan = TryPlan(words);
   EXPECT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument);
   return std::string(plan.status().message());
+}
+
+TEST(LaunchPlan, ThreadsAreAsTorchrunsUnlessSaidOtherwise) {
+  MachineFacts unset = kFacts;
+  unset.omp_threads_are_set = false;
+  EXPECT_EQ(Plan({}, unset).omp_threads, 0);
+  EXPECT_THAT(Plan({}, unset).warnings, IsEmpty());
+  LaunchPlan two = Plan({"--nproc-per-node=2"}, unset);
+  EXPECT_EQ(two.omp_threads, 1);
+  EXPECT_THAT(two.warnings, ElementsAre(HasSubstr("Setting OMP_NUM_THREADS environment variable "
+                                                  "for each process to be 1 in default")));
+  EXPECT_EQ(Plan({"--nproc-per-node=2"}).omp_threads, 0);
+  EXPECT_THAT(Plan({"--nproc-per-node=2"}).warnings, IsEmpty());
+  // Asked for, it counts whatever the environment says.
+  EXPECT_EQ(Plan({"--nproc-per-node=2", "--omp-threads=auto"}).omp_threads, 3);
+  EXPECT_EQ(Plan({"--nproc-per-node=8", "--omp-threads=auto"}).omp_threads, 1);
+  EXPECT_EQ(Plan({"--omp-threads=5"}).omp_threads, 5);
+  EXPECT_THAT(Plan({"--nproc-per-node=8", "--omp-threads=auto"}, unset).warnings, IsEmpty());
+}
+
+TEST(LaunchPlan, AVirtualLocalRankHasAGpuOfItsOwn) {
+  EXPECT_THAT(Plan({"--nproc-per-node=2"}).worker_gpus, IsEmpty());
+  EXPECT_THAT(Plan({"--nproc-per-node=2", "--virtual-local-rank"}).worker_gpus,
+              ElementsAre("0", "1"));
+  MachineFacts facts = kFacts;
+  facts.visible_gpus = "4, GPU-ab,6";
+  EXPECT_THAT(Plan({"--nproc-per-node=2", "--virtual-local-rank"}, facts).worker_gpus,
+              ElementsAre("4", "GPU-ab"));
+  absl::StatusOr<LaunchPlan> plan = TryPlan({"--nproc-per-node=4", "--virtual-local-rank"}, facts);
+  EXPECT_EQ(
+      plan.status().message(),
+      "--virtual-local-rank: CUDA_VISIBLE_DEVICES=4, GPU-ab,6 names fewer GPUs than there are "
+      "workers (4); start fewer workers, or name more GPUs");
+}
+
+TEST(LaunchPlan, BindsWorkersToProcessors) {
+  MachineFacts facts = kFacts;
+  facts.topology.processors = {{0, {.core = 0}}, {1, {.core = 1}}};
+  EXPECT_THAT(Plan({"--nproc-per-node=2", "--numa-binding=exclusive"}, facts).worker_cpus,
+              ElementsAre(ElementsAre(0), ElementsAre(1)));
+  EXPECT_THAT(Plan({"--nproc-per-node=2"}, facts).worker_cpus, IsEmpty());
+}
+
+TEST(LaunchPlan, SaysWhatHasNoEffect) {
+  EXPECT_THAT(Plan({"--monitor-interval=5", "--start-method=fork"}).warnings,
+              ElementsAre("without effect here, accepted for torchrun's sake: --start-method, "
+                          "--monitor-interval"));
+  EXPECT_THAT(Plan({"--local-ranks-filter=0,3"}).warnings,
+              ElementsAre(HasSubstr("--local-ranks-filter names local rank 3")));
+  EXPECT_THAT(Plan({"--duplicate-stderr-filters=x", "--tee=1"}).warnings,
+              ElementsAre(HasSubstr("what --tee takes of stderr; add --tee=2")));
+  EXPECT_THAT(Plan({"--duplicate-stderr-filters=x", "--tee=2"}).warnings, IsEmpty());
 }
 
 TEST(LaunchPlan, PlainSingleNodeIsStandalone) {

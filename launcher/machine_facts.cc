@@ -9,11 +9,15 @@
 #include <charconv>
 #include <climits>
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
+#include <optional>
+#include <set>
+#include <string_view>
 
 #include "base/entropy.h"
 #include "base/env.h"
+#include "launcher/cpu_quota.h"
+#include "launcher/nvml.h"
+#include "launcher/processor_topology.h"
 #include "launcher/text.h"
 
 namespace muster::launcher {
@@ -27,39 +31,20 @@ std::optional<int64_t> WholeNumber(std::string_view text) {
   return error == std::errc() && stop == end ? std::optional(value) : std::nullopt;
 }
 
-std::string ReadText(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-int CpusByAffinity() {
+// Those that this process may run on.
+std::set<int> AllowedCpus() {
   // Larger than any machine's; the plain cpu_set_t ends at 1,024.
   constexpr int kMost = 8192;
+  std::set<int> numbers;
   cpu_set_t* set = CPU_ALLOC(kMost);
   size_t size = CPU_ALLOC_SIZE(kMost);
-  int count = 1;
-  if (set != nullptr && sched_getaffinity(0, size, set) == 0) count = CPU_COUNT_S(size, set);
+  if (set != nullptr && sched_getaffinity(0, size, set) == 0) {
+    for (int i = 0; i < kMost; ++i) {
+      if (CPU_ISSET_S(i, size, set)) numbers.insert(i);
+    }
+  }
   CPU_FREE(set);
-  return std::max(count, 1);
-}
-
-// The tightest cpu.max from this process's cgroup up to the root (cgroup v2).
-std::optional<int> CpusByCgroup() {
-  std::string path;
-  const std::string cgroups = ReadText("/proc/self/cgroup");
-  for (std::string_view line : Split(cgroups, '\n')) {
-    if (line.starts_with("0::")) path = std::string(line.substr(3));
-  }
-  std::optional<int> tightest;
-  while (true) {
-    std::optional<int> limit = CpuLimitFromCgroup(ReadText("/sys/fs/cgroup" + path + "/cpu.max"));
-    if (limit.has_value()) tightest = std::min(limit.value(), tightest.value_or(INT_MAX));
-    size_t slash = path.rfind('/');
-    if (slash == std::string::npos) return tightest;
-    path.resize(slash);
-  }
+  return numbers;
 }
 
 // Device files, not /proc/driver/nvidia: a container sees all of the host's GPUs there.
@@ -92,15 +77,6 @@ std::string FreshRunId() {
 
 }  // namespace
 
-std::optional<int> CpuLimitFromCgroup(std::string_view cpu_max) {
-  std::vector<std::string_view> parts = Split(Strip(cpu_max), ' ');
-  if (parts.size() != 2) return std::nullopt;
-  std::optional<int64_t> quota = WholeNumber(parts[0]), period = WholeNumber(parts[1]);
-  if (quota.value_or(0) <= 0 || period.value_or(0) <= 0) return std::nullopt;
-  int64_t cpus = (*quota - 1) / *period + 1;
-  return static_cast<int>(std::min<int64_t>(cpus, INT_MAX));
-}
-
 int CountVisibleGpus(const char* visible_devices, int present) {
   if (visible_devices == nullptr) return present;
   int count = 0;
@@ -117,7 +93,9 @@ int CountVisibleGpus(const char* visible_devices, int present) {
 int CountGpus() {
   // The driver's own device: without it no folder has to be read.
   if (access("/dev/nvidiactl", F_OK) != 0) return 0;
-  return CountVisibleGpus(std::getenv("CUDA_VISIBLE_DEVICES"), CountGpuDevices());
+  std::optional<int> present = CountGpusByNvml();
+  return CountVisibleGpus(std::getenv(env::kVisibleGpus),
+                          present.has_value() ? *present : CountGpuDevices());
 }
 
 std::string HostName() {
@@ -126,12 +104,19 @@ std::string HostName() {
   return name.data();
 }
 
-MachineFacts LookUpMachine(bool counts_wanted) {
+MachineFacts LookUpMachine(const FactsWanted& wanted) {
   MachineFacts facts;
   facts.fresh_run_id = FreshRunId();
   if (const char* python = std::getenv(env::kPythonExec)) facts.python_exec = python;
-  if (!counts_wanted) return facts;
-  facts.cpu_count = std::min(CpusByAffinity(), CpusByCgroup().value_or(INT_MAX));
+  facts.omp_threads_are_set = std::getenv(env::kOmpNumThreads) != nullptr;
+  const char* visible_gpus = std::getenv(env::kVisibleGpus);
+  if (visible_gpus != nullptr) facts.visible_gpus = visible_gpus;
+  if (!wanted.counts && !wanted.topology) return facts;
+  const std::set<int> allowed = AllowedCpus();
+  if (wanted.topology) facts.topology = ReadTopology("", allowed, visible_gpus);
+  if (!wanted.counts) return facts;
+  facts.cpu_count =
+      std::min(std::max(static_cast<int>(allowed.size()), 1), CpuQuota("").value_or(INT_MAX));
   facts.gpu_count = CountGpus();
   return facts;
 }

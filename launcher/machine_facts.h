@@ -3,20 +3,21 @@
 #ifndef MUSTER_LAUNCHER_MACHINE_FACTS_H_
 #define MUSTER_LAUNCHER_MACHINE_FACTS_H_
 
-#include <optional>
 #include <string>
-#include <string_view>
 
 #include "launcher/launch_plan.h"
 
 namespace muster::launcher {
 
-// Of this process, now. Counts are looked up only if `counts_wanted`: they cost a few milliseconds.
-MachineFacts LookUpMachine(bool counts_wanted);
+// Both cost a few milliseconds.
+struct FactsWanted {
+  // Processors and GPUs.
+  bool counts = false;
+  bool topology = false;
+};
 
-// Processors granted by a cgroup's cpu.max ("150000 100000" is 2: rounded up), at least 1. Nothing
-// if it sets no limit or isn't understood.
-std::optional<int> CpuLimitFromCgroup(std::string_view cpu_max);
+// Of this process, now.
+MachineFacts LookUpMachine(const FactsWanted& wanted);
 
 // GPUs named by CUDA_VISIBLE_DEVICES (null: not set) when the machine has `present`: entries up to
 // the first one that CUDA would not take (it ignores the rest, too).

@@ -5,15 +5,6 @@
 namespace muster::launcher {
 namespace {
 
-TEST(MachineFacts, ReadsTheCgroupsLimitRoundedUp) {
-  EXPECT_EQ(CpuLimitFromCgroup("200000 100000\n"), 2);
-  EXPECT_EQ(CpuLimitFromCgroup("150000 100000\n"), 2);
-  EXPECT_EQ(CpuLimitFromCgroup("1000 100000\n"), 1);
-  for (const char* none : {"max 100000\n", "", "0 0", "x y", "100000"}) {
-    EXPECT_EQ(CpuLimitFromCgroup(none), std::nullopt) << none;
-  }
-}
-
 TEST(MachineFacts, CountsGpusThatWorkersWillSee) {
   EXPECT_EQ(CountVisibleGpus(nullptr, 4), 4);
   EXPECT_EQ(CountVisibleGpus("", 4), 0);
@@ -25,10 +16,11 @@ TEST(MachineFacts, CountsGpusThatWorkersWillSee) {
 }
 
 TEST(MachineFacts, LooksUpThisMachine) {
-  MachineFacts facts = LookUpMachine(true);
+  MachineFacts facts = LookUpMachine({.counts = true, .topology = true});
   EXPECT_GE(facts.cpu_count, 1);
+  EXPECT_GE(facts.topology.processors.size(), 1u);
   EXPECT_EQ(facts.fresh_run_id.size(), 36u);
-  EXPECT_NE(facts.fresh_run_id, LookUpMachine(false).fresh_run_id);
+  EXPECT_NE(facts.fresh_run_id, LookUpMachine({}).fresh_run_id);
   EXPECT_FALSE(HostName().empty());
 }
 

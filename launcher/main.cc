@@ -2,6 +2,7 @@
 // it is `muster run`.
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -15,6 +16,7 @@
 #include "base/version.h"
 #include "launcher/drain_command.h"
 #include "launcher/exit_codes.h"
+#include "launcher/logs_command.h"
 #include "launcher/nearest_name.h"
 #include "launcher/rendezvous_command.h"
 #include "launcher/run_command.h"
@@ -35,13 +37,15 @@ constexpr char kHelp[] =
     "  rendezvous   Run the meeting place of the nodes alone, for many jobs\n"
     "  status       Show the jobs of a rendezvous\n"
     "  drain        Let a node leave its jobs, after a checkpoint where they can make one\n"
+    "  logs         Show the log files of a run together\n"
     "  version      Print the version\n"
     "  help         Print this page\n"
     "\n"
     "`muster COMMAND --help` lists the options of a command; `musterrun` is `muster run`.\n";
 
 int UnknownCommand(const std::string& word) {
-  constexpr std::string_view kNames[] = {"run", "rendezvous", "status", "drain", "version", "help"};
+  constexpr std::string_view kNames[] = {"run",  "rendezvous", "status", "drain",
+                                         "logs", "version",    "help"};
   bool is_program = word.find_first_of("./") != std::string::npos;
   std::string meant = is_program ? Cat("run ", word) : std::string(NearestName(word, kNames));
   Say(Cat("unknown command \"", word, "\"; did you mean `muster ", meant,
@@ -65,6 +69,7 @@ int Main(const std::vector<std::string>& argv) {
   if (command == "rendezvous") return RendezvousCommand(words);
   if (command == "status") return StatusCommand(words);
   if (command == "drain") return DrainCommand(words);
+  if (command == "logs") return LogsCommand(words);
   if (command == "version" || command == "--version") {
     return Print(Cat("muster ", kVersion, "\n")) ? 0 : 1;
   }
@@ -90,11 +95,25 @@ int Main(const std::vector<std::string>& argv) {
   std::abort();
 }
 
+// Libraries call abort() without a word when they get no thread, and so does a broken invariant of
+// ours. The signal then does what it does by default: code 134, and a core file where they are kept.
+void ExplainAbort(int /*signal*/) {
+  constexpr std::string_view kWords =
+      "muster: aborted, by a library that got no thread or memory or by a fault of its own; if "
+      "`ulimit -v`, `ulimit -u` or the container's limits are tight, raise them, otherwise please "
+      "report it\n";
+  [[maybe_unused]] ssize_t ignored = write(STDERR_FILENO, kWords.data(), kWords.size());
+  std::signal(SIGABRT, SIG_DFL);
+  // Held back until this returns.
+  std::raise(SIGABRT);
+}
+
 }  // namespace
 }  // namespace muster::launcher
 
 int main(int argc, char** argv) {
   std::set_terminate(&muster::launcher::EndForWantOfResources);
+  std::signal(SIGABRT, &muster::launcher::ExplainAbort);
   // The system's Abseil looks for deadlocks at every lock that gRPC takes, under one lock of its
   // own.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);

@@ -3,8 +3,8 @@
 #include <future>
 
 #include "absl/status/statusor.h"
-#include "agent/core/signal_name.h"
 #include "agent/guardian/descriptor_limit.h"
+#include "base/signal_name.h"
 #include "base/version.h"
 #include "launcher/addresses.h"
 #include "launcher/command_line.h"
@@ -108,7 +108,8 @@ int Serve(const Settings& settings) {
   // Each node holds one connection: a shell's 1024 must not decide how many a job may have.
   agent::guardian::RaiseDescriptorLimit();
   SetUpLog(LogVolume::kEvents);
-  StopSignals signals;
+  constexpr int kTaken[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+  StopSignals signals(kTaken);
   std::promise<int> stopped;
   signals.Watch([&stopped, is_told = false](int number) mutable {
     if (!is_told && number != SIGUSR1 && number != SIGUSR2) {
@@ -134,7 +135,7 @@ int Serve(const Settings& settings) {
   Say(Cat("rendezvous ", kVersion, " listens at ", bound.ToString()));
   int number = stopped.get_future().get();
   // Jobs aren't ended: their agents wait for a rendezvous that comes back.
-  Say(Cat("rendezvous stopped by ", agent::SignalName(number)));
+  Say(Cat("rendezvous stopped by ", SignalName(number)));
   (*server)->Shutdown();
   return 0;
 }

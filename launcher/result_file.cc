@@ -17,7 +17,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "agent/core/signal_name.h"
+#include "base/signal_name.h"
 #include "base/version.h"
 #include "launcher/say.h"
 #include "launcher/text.h"
@@ -54,7 +54,7 @@ Json FailureJson(const WorkerFailure& failure, bool is_root) {
   json["node"] = failure.node_name;
   json["pid"] = failure.pid > 0 ? Json(failure.pid) : Json(nullptr);
   json["exit_code"] = is_signal ? Json(nullptr) : Json(failure.exit.code);
-  json["signal"] = is_signal ? Json(agent::SignalName(failure.exit.signal)) : Json(nullptr);
+  json["signal"] = is_signal ? Json(SignalName(failure.exit.signal)) : Json(nullptr);
   json["signal_number"] = is_signal ? Json(failure.exit.signal) : Json(nullptr);
   json["core_dumped"] = failure.exit.dumped_core;
   json["failed_to_start"] = failure.failed_to_start;

@@ -1,13 +1,13 @@
 #include "launcher/run_command.h"
 
-#include <stdlib.h>
 #include <unistd.h>
 
-#include <atomic>
+#include <algorithm>
 #include <cerrno>
+#include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -17,24 +17,25 @@
 
 #include "absl/status/statusor.h"
 #include "agent/agent.h"
-#include "agent/core/signal_name.h"
 #include "agent/guardian/guardian.h"
 #include "agent/process/guardian_runner.h"
-#include "base/env.h"
 #include "base/mutex.h"
+#include "base/signal_name.h"
 #include "base/version.h"
 #include "launcher/descriptor_need.h"
 #include "launcher/exit_codes.h"
+#include "launcher/job_settings.h"
 #include "launcher/launch_plan.h"
 #include "launcher/log_setup.h"
 #include "launcher/machine_facts.h"
 #include "launcher/meeting_place.h"
-#include "launcher/node_facts.h"
+#include "launcher/parse_run_options.h"
 #include "launcher/preemption_watch.h"
 #include "launcher/program_check.h"
 #include "launcher/result_file.h"
 #include "launcher/run_options.h"
 #include "launcher/say.h"
+#include "launcher/scheduler_place.h"
 #include "launcher/stop_signals.h"
 #include "launcher/text.h"
 #include "rendezvous/client/grpc_rendezvous_client.h"
@@ -51,9 +52,10 @@ class StopTarget {
  public:
   // Told when a signal ends this process before an agent was there to do it.
   using EndedByUser = std::function<void(int exit_code, const std::string& reason)>;
-  // `preemption_signal`: announces a preemption; 0: none does.
-  StopTarget(int preemption_signal, EndedByUser on_early_end)
-      : preemption_signal_(preemption_signal), on_early_end_(std::move(on_early_end)) {}
+  StopTarget(const RunOptions& options, EndedByUser on_early_end)
+      : preemption_signal_(options.preemption_signal),
+        stop_signals_(options.stop_signals),
+        on_early_end_(std::move(on_early_end)) {}
 
   void SetParts(Agent* agent, RendezvousServer* server) MUSTER_EXCLUDES(mutex_) {
     base::MutexLock lock(mutex_);
@@ -81,15 +83,15 @@ class StopTarget {
 
   void OnSignal(int number) MUSTER_EXCLUDES(mutex_) {
     if (number == preemption_signal_) {
-      return OnNotice(Cat("preemption signal ", agent::SignalName(number)));
+      return OnNotice(Cat("preemption signal ", SignalName(number)));
     }
     base::MutexLock lock(mutex_);
-    if (number == SIGUSR1 || number == SIGUSR2) {
+    if (std::ranges::find(stop_signals_, number) == stop_signals_.end()) {
       if (agent_ != nullptr) agent_->ForwardSignal(number);
       return;
     }
     ++count_;
-    std::string reason = Cat("stopped by ", agent::SignalName(number));
+    std::string reason = Cat("stopped by ", SignalName(number));
     if (agent_ == nullptr) {
       // Nothing was started that the guardian wouldn't end: whatever call blocks, it is over.
       Say(Cat(reason, " before the job had begun"));
@@ -106,7 +108,10 @@ class StopTarget {
   }
 
  private:
+  // Announces a preemption; 0: none does.
   const int preemption_signal_;
+  // End the job; others are passed on to the workers.
+  const std::vector<int> stop_signals_;
   const EndedByUser on_early_end_;
   base::Mutex mutex_;
   Agent* agent_ MUSTER_GUARDED_BY(mutex_) = nullptr;
@@ -114,14 +119,6 @@ class StopTarget {
   bool agent_is_done_ MUSTER_GUARDED_BY(mutex_) = false;
   int count_ MUSTER_GUARDED_BY(mutex_) = 0;
 };
-
-std::vector<std::string> Environment() {
-  std::vector<std::string> environment;
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    environment.emplace_back(*entry);
-  }
-  return environment;
-}
 
 // "/dev/null" is torchrun's way to say "no files".
 std::optional<Problem> CheckLogs(const RunOptions& options) {
@@ -133,67 +130,6 @@ std::optional<Problem> CheckLogs(const RunOptions& options) {
 std::optional<Problem> CheckResult(const RunOptions& options) {
   std::optional<std::string> wrong = CheckResultFile(options.result_file);
   return wrong.has_value() ? std::optional(Problem{kExitUsage, *wrong}) : std::nullopt;
-}
-
-// How a user calls what runs: the script or module, not Python.
-std::string ProgramName(const RunOptions& options) {
-  return options.is_module ? options.program.front()
-                           : std::filesystem::path(options.program.front()).filename().string();
-}
-
-// Several agents on one host are told apart by what they were told to be.
-std::string NodeName(const RunOptions& options) {
-  std::string name = HostName();
-  if (!options.local_addr.empty()) name += Cat("(", options.local_addr, ")");
-  return name;
-}
-
-AgentSettings Settings(const RunOptions& options, const LaunchPlan& plan,
-                       const MeetingPlace& place) {
-  AgentSettings settings;
-  settings.core.attach.node_name = NodeName(options);
-  settings.core.attach.address = place.address;
-  settings.find_address = place.find_address;
-  settings.core.attach.worker_count = plan.worker_count;
-  settings.core.attach.node_rank = plan.node_rank;
-  settings.core.attach.terms = plan.terms;
-  // With one node there is nothing to compare it with.
-  if (plan.terms.max_nodes > 1) settings.core.attach.facts = LookUpNodeFacts();
-  settings.core.attach.facts.topology = options.topology_key;
-  settings.core.endpoint = place.name;
-  settings.core.shutdown_timeout = options.shutdown_timeout;
-  settings.core.lost_peer_grace = options.lost_peer_grace;
-  settings.core.join_timeout = options.join_timeout;
-  settings.core.reconnect_timeout = options.reconnect_timeout;
-  settings.core.lost_contact = options.lost_contact;
-  settings.core.hang_timeout = options.hang_timeout;
-  settings.stack_signal = options.stack_signal;
-  settings.argv = plan.argv;
-  settings.environment = Environment();
-  settings.role = options.role;
-  settings.program = ProgramName(options);
-  settings.log_dir = options.log_dir;
-  if (const char* own = std::getenv(env::kErrorFile)) settings.error_file = own;
-  settings.streams.resize(static_cast<size_t>(plan.worker_count));
-  for (int i = 0; i < plan.worker_count; ++i) {
-    agent::StreamChoice& choice = settings.streams[static_cast<size_t>(i)];
-    choice.redirect_stdout = (options.redirects.Of(i) & 1) != 0;
-    choice.redirect_stderr = (options.redirects.Of(i) & 2) != 0;
-    choice.tee_stdout = (options.tee.Of(i) & 1) != 0;
-    choice.tee_stderr = (options.tee.Of(i) & 2) != 0;
-  }
-  switch (options.prefix) {
-    case PrefixChoice::kAuto:
-      settings.prefix = agent::PrefixMode::kAuto;
-      break;
-    case PrefixChoice::kAlways:
-      settings.prefix = agent::PrefixMode::kAlways;
-      break;
-    case PrefixChoice::kNever:
-      settings.prefix = agent::PrefixMode::kNever;
-      break;
-  }
-  return settings;
 }
 
 // The agent of this node over the real world.
@@ -222,7 +158,10 @@ std::unique_ptr<Agent> MakeAgent(AgentSettings settings, const Endpoint& connect
 
 // What is checked before anything is started. Fills `plan`.
 std::optional<Problem> Prepare(const RunOptions& options, LaunchPlan& plan) {
-  MachineFacts facts = LookUpMachine(options.workers.kind != WorkerCount::Kind::kNumber);
+  MachineFacts facts =
+      LookUpMachine({.counts = options.workers.kind != WorkerCount::Kind::kNumber ||
+                               options.threads.kind == ThreadChoice::Kind::kAuto,
+                     .topology = options.numa_binding != NumaBinding::kNone});
   absl::StatusOr<LaunchPlan> made = MakeLaunchPlan(options, facts);
   if (!made.ok()) return Problem{kExitUsage, std::string(made.status().message())};
   plan = *std::move(made);
@@ -260,6 +199,13 @@ EndedJob EndedWith(const AgentSettings& settings, const Verdict& verdict, const 
   return ended;
 }
 
+std::vector<int> TakenSignals(const RunOptions& options) {
+  std::vector<int> taken = options.stop_signals;
+  taken.push_back(SIGUSR1);
+  taken.push_back(SIGUSR2);
+  return taken;
+}
+
 int RunJob(const RunOptions& options, const LaunchPlan& plan, ResultFile& result) {
   // First of all: forking beside gRPC's threads is unsafe, and what workers inherit is fixed here.
   agent::GuardianLink guardian = agent::StartGuardian();
@@ -276,10 +222,10 @@ int RunJob(const RunOptions& options, const LaunchPlan& plan, ResultFile& result
     result.Write(EndedEarly(options, plan, kExitOsError, *shortage));
     return kExitOsError;
   }
-  StopTarget target(options.preemption_signal, [&](int exit_code, const std::string& reason) {
+  StopTarget target(options, [&](int exit_code, const std::string& reason) {
     result.Write(EndedEarly(options, plan, exit_code, reason));
   });
-  StopSignals signals;
+  StopSignals signals(TakenSignals(options));
   signals.Watch([&target](int number) { target.OnSignal(number); });
   std::unique_ptr<PreemptionWatch> watch;
   if (!options.preemption_file.empty()) {
@@ -306,7 +252,7 @@ int RunJob(const RunOptions& options, const LaunchPlan& plan, ResultFile& result
     return failure->exit_code;
   }
   auto& place = std::get<MeetingPlace>(found);
-  const AgentSettings settings = Settings(options, plan, place);
+  const AgentSettings settings = JobSettings(options, plan, place);
   std::unique_ptr<Agent> agent = MakeAgent(settings, place.connect_to, guardian);
   target.SetParts(agent.get(), place.server.get());
   Verdict verdict = agent->Run();
@@ -327,17 +273,31 @@ int RunJob(const RunOptions& options, const LaunchPlan& plan, ResultFile& result
   _exit(verdict.exit_code);
 }
 
+// Lets the batch system fill in what no flag says.
+absl::Status AskScheduler(const GetEnv& get_env, RunOptions& options) {
+  auto place = FindSchedulerPlace(get_env);
+  if (!place.ok()) return place.status();
+  if (!place->has_value()) return absl::OkStatus();
+  absl::StatusOr<std::string> said = UseSchedulerPlace(**place, options);
+  if (said.ok() && !said->empty()) Say(*said);
+  return said.status();
+}
+
 }  // namespace
 
 int RunCommand(std::span<const std::string> words) {
-  absl::StatusOr<RunOptions> options =
-      ParseRunOptions(words, [](const char* name) -> const char* { return std::getenv(name); });
+  auto get_env = [](const char* name) -> const char* { return std::getenv(name); };
+  absl::StatusOr<RunOptions> options = ParseRunOptions(words, get_env);
   if (!options.ok()) {
     Say(std::string(options.status().message()));
     return kExitUsage;
   }
   if (options->wants_help) return Print(RunHelp()) ? 0 : 1;
   if (options->wants_version) return Print(Cat("muster ", kVersion, "\n")) ? 0 : 1;
+  if (absl::Status asked = AskScheduler(get_env, *options); !asked.ok()) {
+    Say(std::string(asked.message()));
+    return kExitUsage;
+  }
   SetUpLog(LogVolume::kWarnings);
   LaunchPlan plan;
   ResultFile result(options->result_file);

@@ -1,23 +1,22 @@
-// What a person asked of `muster run`: the flags and PET_* variables as one value, checked one by
-// one but not yet against each other's meaning or the machine (launcher/launch_plan.h does that).
-// Values; no threads, no files.
+// What a person asked of `muster run`, as one value: launcher/parse_run_options.h makes it from
+// flags and PET_* variables, launcher/launch_plan.h checks it against the machine. Values; no
+// threads, no files.
 #ifndef MUSTER_LAUNCHER_RUN_OPTIONS_H_
 #define MUSTER_LAUNCHER_RUN_OPTIONS_H_
 
+#include <csignal>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
-#include <span>
+#include <set>
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "agent/core/agent_machine.h"
+#include "agent/core/input_choice.h"
 #include "base/instant.h"
 #include "base/job_types.h"
-#include "launcher/command_line.h"
-#include "launcher/endpoint.h"
 
 namespace muster::launcher {
 
@@ -47,10 +46,22 @@ struct StreamSelection {
 
 enum class PrefixChoice { kAuto, kAlways, kNever };
 
+// --omp-threads. As torchrun: 1 if nothing is set and there is more than one worker.
+struct ThreadChoice {
+  enum class Kind { kAsTorchrun, kAuto, kNumber };
+  Kind kind = Kind::kAsTorchrun;
+  int number = 0;
+  friend bool operator==(const ThreadChoice&, const ThreadChoice&) = default;
+};
+
+// --numa-binding: which processors each worker may use.
+enum class NumaBinding { kNone, kNode, kSocket, kExclusive, kCoreComplex };
+
 struct RunOptions {
   bool standalone = false;
   int min_nodes = 1;
   int max_nodes = 1;
+  bool nodes_given = false;
   WorkerCount workers;
   std::optional<int> node_rank;
   std::string master_addr = "127.0.0.1";
@@ -81,11 +92,30 @@ struct RunOptions {
   std::string role = "default";
   bool is_module = false;
   bool no_python = false;
+  // Modules that are imported once for all workers, separated by commas; empty: none.
+  std::string preload;
+  // --run-path: a Python script whatever --no-python says.
+  bool run_path = false;
+  agent::InputChoice input;
+  ThreadChoice threads;
+  NumaBinding numa_binding = NumaBinding::kNone;
+  bool virtual_local_rank = false;
+  // --local-rank-in-args.
+  bool names_local_rank = false;
+  // --signals-to-handle: those that end the job in order.
+  std::vector<int> stop_signals = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
   std::string log_dir;
   // Where the verdict goes in a form for machines; empty: nowhere.
   std::string result_file;
   StreamSelection redirects;
   StreamSelection tee;
+  // --local-ranks-filter: whose output the console shows; empty: everybody's.
+  std::set<int> shown_ranks;
+  // --duplicate-stdout-filters, --duplicate-stderr-filters; empty: none.
+  std::vector<std::string> stdout_filters;
+  std::vector<std::string> stderr_filters;
+  // Size at which a log file is put aside for a new one; 0: never.
+  int64_t log_max_bytes = 0;
   Duration shutdown_timeout = std::chrono::seconds(30);
   // --preemption-file; empty: none. --preemption-signal; 0: none.
   std::string preemption_file;
@@ -97,6 +127,10 @@ struct RunOptions {
   // Sent to a hung worker that catches it; 0: none.
   int stack_signal = 10;
   PrefixChoice prefix = PrefixChoice::kAuto;
+  // --log-line-prefix-template; empty: the variable's, or torchrun's own.
+  std::string prefix_pattern;
+  // What was given for torchrun's sake and has no effect here, as it was spelled.
+  std::vector<std::string> idle;
   // The program or module, then its arguments, byte for byte.
   std::vector<std::string> program;
 
@@ -106,14 +140,6 @@ struct RunOptions {
 
 // Looks up one environment variable; null if it isn't set.
 using GetEnv = std::function<const char*(const char*)>;
-
-// InvalidArgument: one sentence that names the flag (or variable), the value and what is allowed.
-// After `--help` or `--version` nothing else is checked.
-absl::StatusOr<RunOptions> ParseRunOptions(std::span<const std::string> words,
-                                           const GetEnv& get_env);
-
-// The page that `muster run --help` prints.
-std::string RunHelp();
 
 }  // namespace muster::launcher
 

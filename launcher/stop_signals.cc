@@ -12,9 +12,9 @@
 
 namespace muster::launcher {
 
-StopSignals::StopSignals() {
+StopSignals::StopSignals(std::span<const int> signals) {
   sigemptyset(&taken_);
-  for (int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
+  for (int number : signals) {
     struct sigaction current;
     MUSTER_CHECK(sigaction(number, nullptr, &current) == 0);
     // A blocked signal would reach us in spite of being ignored, so it isn't blocked.

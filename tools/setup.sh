@@ -3,7 +3,7 @@
 # Quiet when nothing is missing; run it as often as you like.
 #
 #   tools/setup.sh                 what is needed to build and run
-#   tools/setup.sh --with-tests    and to run all tests (PyTorch as a judge, nftables for lossy networks)
+#   tools/setup.sh --with-tests    and to run all tests (PyTorch and Slurm as judges, nftables for lossy networks)
 #   tools/setup.sh --with-peers    and to run the benchmarks beside their peers (PyTorch, Open MPI)
 #   tools/setup.sh --with-checks   and to run tools/presubmit.sh (clang-format, clang-tidy)
 #   tools/setup.sh --any-system    go on although this isn't Debian 12 (untested)
@@ -21,7 +21,7 @@ needed=(
 any_system=no
 for arg in "$@"; do
   case "$arg" in
-    --with-tests) needed+=(python3-torch nftables) ;;
+    --with-tests) needed+=(python3-torch nftables slurm-wlm) ;;
     --with-peers) needed+=(python3-torch openmpi-bin) ;;
     --with-checks) needed+=(clang-format clang-tidy clang) ;;
     --any-system) any_system=yes ;;

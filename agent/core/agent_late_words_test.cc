@@ -70,5 +70,23 @@ TEST(AgentLateWords, ASlowAnswerToAttachIsFollowedByAHeartbeatAtOnce) {
             "renew 2750; send Heartbeat 1");
 }
 
+bool SaysItWasIn(const TracedMachine& m) {
+  return std::get<Attach>(std::get<SendToRendezvous>(m.effects()[0]).message).was_attached;
+}
+
+TEST(AgentLateWords, AnAttachSaysWhetherTheAgentWasEverIn) {
+  TracedMachine m;
+  m.At(0, RendezvousConnected{});
+  EXPECT_FALSE(SaysItWasIn(m));
+  m.At(10, RendezvousDisconnected{.why = "reset"});
+  m.At(500, RendezvousConnected{});
+  EXPECT_FALSE(SaysItWasIn(m)) << "nobody had answered the first one";
+  m.At(510,
+       Attached{.lease = std::chrono::seconds(3), .reconnect_timeout = std::chrono::seconds(60)});
+  m.At(520, RendezvousDisconnected{.why = "reset"});
+  m.At(900, RendezvousConnected{});
+  EXPECT_TRUE(SaysItWasIn(m));
+}
+
 }  // namespace
 }  // namespace muster::agent

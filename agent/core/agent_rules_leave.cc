@@ -6,7 +6,7 @@
 
 #include "agent/core/agent_rules.h"
 #include "agent/core/own_verdict.h"
-#include "agent/core/signal_name.h"
+#include "base/signal_name.h"
 
 namespace muster::agent {
 namespace {

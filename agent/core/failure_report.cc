@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "agent/core/signal_name.h"
+#include "base/signal_name.h"
 
 namespace muster::agent {
 namespace {
@@ -64,6 +64,12 @@ std::string SenderOf(const WorkerFailure& f) {
   return !is_known && IsSentByOthers(f.exit.signal) ? kSentFromOutside : "";
 }
 
+// Its last words end with what its error file says: an uncaught exception of Python's is in both.
+bool IsInTail(const WorkerFailure& f) {
+  const std::string last_line = f.message.substr(f.message.rfind('\n') + 1);
+  return !last_line.empty() && f.stderr_tail.find(last_line) != std::string::npos;
+}
+
 std::string Traceback(const WorkerFailure& f) {
   // Lines after the first stand under the first.
   if (!f.message.empty()) return Indented(f.message, "  ").substr(2);
@@ -92,7 +98,8 @@ std::string Block(size_t index, const WorkerFailure& f, const WorkerFailure* roo
   text += "  host      : " + f.node_name + "\n";
   text += "  rank      : " + std::to_string(f.rank.value) +
           " (local_rank: " + std::to_string(f.local_rank.value) + ")\n";
-  text += "  exitcode  : " + std::to_string(code) + " (pid: " + std::to_string(f.pid) + ")\n";
+  text += "  exitcode  : " + std::to_string(code) + " (pid: " + std::to_string(f.pid) + ")" +
+          (f.exit.signal != 0 ? "  (" + SignalName(f.exit.signal) + ")" : "") + "\n";
   text += "  error_file: " + (f.error_file.empty() ? std::string("<N/A>") : f.error_file) + "\n";
   if (root != nullptr) text += "  follower  : " + DelayText(*root, f) + "\n";
   text += "  traceback : " + Traceback(f);
@@ -101,7 +108,7 @@ std::string Block(size_t index, const WorkerFailure& f, const WorkerFailure* roo
   if (!f.core_file.empty()) text += "\n  core file : " + f.core_file;
   if (!f.stacks_file.empty()) text += "\n  stacks    : " + f.stacks_file;
   if (!f.log_path.empty()) text += "\n  log       : " + f.log_path;
-  if (root == nullptr && !f.stderr_tail.empty()) {
+  if (root == nullptr && !f.stderr_tail.empty() && !IsInTail(f)) {
     text += "\n  last lines of stderr:\n" + Indented(f.stderr_tail, "    ");
   }
   return text;

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "agent/core/signal_name.h"
+#include "base/signal_name.h"
 #include "gtest/gtest.h"
 
 namespace muster::agent {
@@ -62,7 +62,7 @@ TEST_F(FailureReportTest, NamesSignalsFollowersLogAndLastLines) {
   follower.age = std::chrono::milliseconds(238);
   verdict.failures = {root, follower};
   std::string report = FailureReport("a.out", verdict);
-  EXPECT_NE(report.find("  exitcode  : -9 (pid: 1000)\n"), std::string::npos);
+  EXPECT_NE(report.find("  exitcode  : -9 (pid: 1000)  (SIGKILL)\n"), std::string::npos);
   EXPECT_NE(report.find("  traceback : Signal 9 (SIGKILL) received by PID 1000, sent from outside "
                         "muster, the sender is unknown\n"
                         "  log       : /logs/0/stderr.log\n"
@@ -103,6 +103,18 @@ TEST_F(FailureReportTest, SaysTheCauseAndWhereItsTracesAre) {
   // Followers come before the section of the root cause, as torchrun has it.
   EXPECT_LT(report.find("core file"), report.find("Root Cause"));
   EXPECT_LT(report.find("Root Cause"), report.find("last step"));
+}
+
+TEST_F(FailureReportTest, ATracebackIsShownOnce) {
+  Verdict verdict;
+  verdict.failures = {Failure(0, {.code = 1})};
+  verdict.failures[0].message = "Traceback:\n  File x\nValueError: no";
+  verdict.failures[0].stderr_tail = "epoch 1\nTraceback:\n  File x\nValueError: no\n";
+  std::string report = FailureReport("a.py", verdict);
+  EXPECT_EQ(report.find("last lines of stderr"), std::string::npos) << report;
+  EXPECT_EQ(report.find("ValueError"), report.rfind("ValueError"));
+  verdict.failures[0].stderr_tail = "CUDA error: no memory\n";
+  EXPECT_NE(FailureReport("a.py", verdict).find("CUDA error"), std::string::npos);
 }
 
 TEST_F(FailureReportTest, ManyFollowersAreCounted) {

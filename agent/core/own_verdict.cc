@@ -1,7 +1,7 @@
 #include "agent/core/own_verdict.h"
 
 #include "agent/core/exit_code.h"
-#include "agent/core/signal_name.h"
+#include "base/signal_name.h"
 
 namespace muster::agent {
 

@@ -33,6 +33,12 @@ StartFailure ExplainStartFailure(const std::string& program, int error, const st
     return {kExitOsError, "no process can be made for '" + program + "': " + why + "; " + remedy};
   }
   std::string message = "'" + program + "' can't be executed: " + (flaw.empty() ? why : flaw);
+  if (error == E2BIG) {
+    message +=
+        "; its arguments and environment together (or one of them alone) are more than this system "
+        "passes on: put them into a file, or raise the limit of the stack (`ulimit -s`), of which "
+        "they may take a quarter";
+  }
   if (error == ENOEXEC && flaw.empty()) {
     message +=
         "; it is no binary for this machine, and no script that begins with #! and its interpreter";

@@ -8,6 +8,14 @@
 namespace muster::agent {
 namespace {
 
+TEST(StartFailure, TooManyArgumentsAreNamedWithTheRemedy) {
+  StartFailure failure = ExplainStartFailure("python3", E2BIG, "");
+  EXPECT_EQ(failure.exit_code, 126);
+  EXPECT_NE(failure.message.find("Argument list too long; its arguments and environment"),
+            std::string::npos);
+  EXPECT_NE(failure.message.find("ulimit -s"), std::string::npos);
+}
+
 TEST(StartFailure, AProgramIsBlamedForWhatIsItsOwn) {
   EXPECT_EQ(ExplainStartFailure("/no/such", ENOENT, "").exit_code, kExitNotFound);
   EXPECT_EQ(ExplainStartFailure("/no/such", ENOENT, "").message,

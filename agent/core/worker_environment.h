@@ -24,12 +24,22 @@ struct WorkerSurroundings {
   int console_columns = 0;
   // MUSTER_STACK_SIGNAL; 0: none.
   int stack_signal = 0;
+  // OMP_NUM_THREADS; 0: as inherited.
+  int omp_threads = 0;
+  // Of each local rank: the one GPU that it sees, its device 0. Empty: as inherited.
+  std::vector<std::string> gpus;
+  // TORCHELASTIC_SIGNALS_TO_HANDLE.
+  std::string stop_signals;
   // "NAME=value" each; kept as they are, also entries that are no assignment.
   std::vector<std::string> inherited;
 };
 
 // "<incarnation>/<round>/<local rank>": the value of MUSTER_WORKER_ID.
 std::string WorkerIdOf(const Incarnation& incarnation, RoundId round, LocalRank local_rank);
+
+// What doesn't differ between the workers of a node, nor between rounds: what they may find set
+// before they know who they are.
+std::vector<std::string> CommonEnvironment(const WorkerSurroundings& surroundings);
 
 // `error_file` is the path of the worker's error file; empty: it shall write none.
 std::vector<std::string> WorkerEnvironment(const StartRound& place, LocalRank local_rank,

@@ -32,6 +32,7 @@ WorkerSurroundings Surroundings(std::vector<std::string> inherited = {}) {
   s.max_restarts = 5;
   s.incarnation.bytes.fill(0x11);
   s.agent_socket = "muster-x";
+  s.stop_signals = "SIGTERM,SIGINT";
   s.inherited = std::move(inherited);
   return s;
 }
@@ -63,6 +64,7 @@ TEST(WorkerEnvironment, HoldsTorchrunsVariablesAndOurs) {
       "TORCHELASTIC_RESTART_COUNT=3",
       "TORCHELASTIC_MAX_RESTARTS=5",
       "TORCHELASTIC_RUN_ID=job 7",
+      "TORCHELASTIC_SIGNALS_TO_HANDLE=SIGTERM,SIGINT",
       "TORCHELASTIC_USE_AGENT_STORE=False",
       "TORCHELASTIC_ERROR_FILE=/tmp/e.json",
       "MUSTER_AGENT_SOCKET=muster-x",
@@ -70,7 +72,6 @@ TEST(WorkerEnvironment, HoldsTorchrunsVariablesAndOurs) {
       "MUSTER_ROUND=4",
       "MUSTER_WORLD_ID=abababababababababababababababab",
       "MUSTER_RESTARTS_CHARGED=2",
-      "OMP_NUM_THREADS=1",
       "TORCH_NCCL_ASYNC_ERROR_HANDLING=1",
   };
   EXPECT_EQ(environment, expected);
@@ -97,14 +98,29 @@ TEST(WorkerEnvironment, ReplacesWhatAnOuterLauncherLeft) {
   EXPECT_EQ(CountOf(environment, "MUSTER_RESUME_DIR"), 0);
 }
 
-TEST(WorkerEnvironment, SetsThreadsOnlyForSeveralWorkersAndIfUnset) {
-  WorkerSurroundings one = Surroundings();
-  one.worker_count = 1;
-  EXPECT_EQ(CountOf(WorkerEnvironment(Place(), LocalRank(0), "", one), "OMP_NUM_THREADS"), 0);
+TEST(WorkerEnvironment, SetsThreadsWhereItIsTold) {
   std::vector<std::string> given =
       WorkerEnvironment(Place(), LocalRank(0), "", Surroundings({"OMP_NUM_THREADS=8"}));
   EXPECT_EQ(CountOf(given, "OMP_NUM_THREADS"), 1);
   EXPECT_TRUE(Has(given, "OMP_NUM_THREADS=8"));
+  WorkerSurroundings s = Surroundings({"OMP_NUM_THREADS=8"});
+  s.omp_threads = 3;
+  given = WorkerEnvironment(Place(), LocalRank(0), "", s);
+  EXPECT_EQ(CountOf(given, "OMP_NUM_THREADS"), 1);
+  EXPECT_TRUE(Has(given, "OMP_NUM_THREADS=3"));
+}
+
+TEST(WorkerEnvironment, AVirtualLocalRankIsDeviceZeroOfTheOwnGpu) {
+  WorkerSurroundings s = Surroundings({"CUDA_VISIBLE_DEVICES=4,6"});
+  EXPECT_TRUE(Has(WorkerEnvironment(Place(), LocalRank(1), "", s), "CUDA_VISIBLE_DEVICES=4,6"));
+  s.gpus = {"4", "6"};
+  std::vector<std::string> given = WorkerEnvironment(Place(), LocalRank(1), "", s);
+  EXPECT_TRUE(Has(given, "LOCAL_RANK=0"));
+  EXPECT_TRUE(Has(given, "RANK=3"));
+  EXPECT_TRUE(Has(given, "CUDA_VISIBLE_DEVICES=6"));
+  EXPECT_EQ(CountOf(given, "CUDA_VISIBLE_DEVICES"), 1);
+  // Its folder and its name for the agent are its own all the same.
+  EXPECT_TRUE(Has(given, "MUSTER_WORKER_ID=11111111111111111111111111111111/4/1"));
 }
 
 TEST(WorkerEnvironment, KeepsTheUsersChoiceOfErrorHandling) {
@@ -135,6 +151,27 @@ TEST(WorkerEnvironment, NamesTheCheckpointToResumeFrom) {
   std::vector<std::string> environment = WorkerEnvironment(place, LocalRank(0), "", Surroundings());
   EXPECT_TRUE(Has(environment, "MUSTER_RESUME_STEP=400"));
   EXPECT_TRUE(Has(environment, "MUSTER_RESUME_DIR=/c/step-400"));
+}
+
+TEST(WorkerEnvironment, WhatAllHaveInCommonIsPartOfEach) {
+  WorkerSurroundings surroundings =
+      Surroundings({"PATH=/bin", "RANK=outer", "MASTER_PORT=1", "ROLE_NAME=outer"});
+  surroundings.stack_signal = 10;
+  std::vector<std::string> common = CommonEnvironment(surroundings);
+  StartRound other = Place();
+  other.world.round = RoundId(5);
+  other.first_rank = Rank(0);
+  for (const auto& worker : {WorkerEnvironment(Place(), LocalRank(0), "/a", surroundings),
+                             WorkerEnvironment(other, LocalRank(1), "/b", surroundings)}) {
+    for (const std::string& entry : common) EXPECT_TRUE(Has(worker, entry)) << entry;
+  }
+  EXPECT_TRUE(Has(common, "PATH=/bin"));
+  EXPECT_TRUE(Has(common, "OMP_NUM_THREADS=1"));
+  EXPECT_TRUE(Has(common, "LOCAL_WORLD_SIZE=2"));
+  for (const char* name : {"RANK", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT", "MUSTER_WORKER_ID",
+                           "TORCHELASTIC_ERROR_FILE"}) {
+    EXPECT_EQ(CountOf(common, name), 0) << name;
+  }
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "agent/core/own_verdict.h"
-#include "agent/core/signal_name.h"
+#include "base/signal_name.h"
 
 namespace muster::agent {
 

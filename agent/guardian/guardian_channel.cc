@@ -174,6 +174,12 @@ BodyWriter& BodyWriter::Text(std::string_view text) {
   return *this;
 }
 
+BodyWriter& BodyWriter::Ints(const std::vector<int>& values) {
+  Int(static_cast<int64_t>(values.size()));
+  for (int value : values) Int(value);
+  return *this;
+}
+
 BodyWriter& BodyWriter::Texts(const std::vector<std::string>& texts) {
   Int(static_cast<int64_t>(texts.size()));
   for (const std::string& text : texts) Text(text);
@@ -200,6 +206,13 @@ std::string BodyReader::Text() {
   std::string text(rest_.substr(0, static_cast<size_t>(size)));
   rest_.remove_prefix(static_cast<size_t>(size));
   return text;
+}
+
+std::vector<int> BodyReader::Ints() {
+  int64_t count = Int();
+  std::vector<int> values;
+  for (int64_t i = 0; i < count && !is_short_; ++i) values.push_back(static_cast<int>(Int()));
+  return values;
 }
 
 std::vector<std::string> BodyReader::Texts() {

@@ -23,18 +23,22 @@ inline constexpr size_t kMaxBacklogBytes = 512 << 20;
 
 enum class FrameKind : uint8_t {
   // To the guardian.
-  kSpawn = 1,  // round, local rank, argv, environment; stdout and stderr as descriptors
-  kStop,       // round, first signal, grace (ns)
-  kSignal,     // signal; then nothing, or round and local rank
-  kDeadline,   // ns on CLOCK_BOOTTIME
-  kFolder,     // path to remove at the end
+  // Round, local rank, whether it has stdout, stderr (as descriptors) and input, its processors,
+  // argv, environment.
+  kSpawn = 1,
+  kStop,      // round, first signal, grace (ns)
+  kSignal,    // signal; then nothing, or round and local rank
+  kDeadline,  // ns on CLOCK_BOOTTIME
+  kFolder,    // path to remove at the end
   kPing,
+  kPreload,  // modules, argv, environment
   // To the agent.
   kStarted,        // round, local rank, pid
   kFailedToStart,  // round, local rank, errno
   kExited,         // round, local rank, pid, code, signal, dumped core
   kGone,           // round, pids of the unkillable
   kPong,
+  kPreloadLost,  // why
 };
 
 struct Frame {
@@ -92,6 +96,7 @@ class BodyWriter {
  public:
   BodyWriter& Int(int64_t value);
   BodyWriter& Text(std::string_view text);
+  BodyWriter& Ints(const std::vector<int>& values);
   BodyWriter& Texts(const std::vector<std::string>& texts);
   std::string Take() { return std::move(body_); }
 
@@ -105,6 +110,7 @@ class BodyReader {
   explicit BodyReader(std::string_view body) : rest_(body) {}
   int64_t Int();
   std::string Text();
+  std::vector<int> Ints();
   std::vector<std::string> Texts();
   // All was there, and nothing is left.
   bool IsComplete() const { return !is_short_ && rest_.empty(); }

@@ -112,11 +112,13 @@ TEST_F(GuardianChannelTest, MissingDescriptorsEndTheChannel) {
 
 TEST(BodyReader, ReadsWhatWasWritten) {
   BodyWriter writer;
-  writer.Int(-7).Text(std::string("a\0b", 3)).Texts({"", "x=y", std::string(1000, 'z')});
+  writer.Int(-7).Text(std::string("a\0b", 3)).Ints({3, 0, 8000});
+  writer.Texts({"", "x=y", std::string(1000, 'z')});
   std::string body = writer.Take();
   BodyReader reader(body);
   EXPECT_EQ(reader.Int(), -7);
   EXPECT_EQ(reader.Text(), std::string("a\0b", 3));
+  EXPECT_EQ(reader.Ints(), (std::vector<int>{3, 0, 8000}));
   EXPECT_EQ(reader.Texts(), (std::vector<std::string>{"", "x=y", std::string(1000, 'z')}));
   EXPECT_TRUE(reader.IsComplete());
 }

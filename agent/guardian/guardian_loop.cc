@@ -56,6 +56,7 @@ void GuardianLoop::Run() {
     Wait();
     TakeFrames();
     TakeExecResults();
+    TakePreload();
     Reap();
     if (SystemClock().Now() >= machine_.NextWakeup()) Step(TimePassed{});
     while (std::exchange(must_look_, false)) LookForLeft();
@@ -64,7 +65,7 @@ void GuardianLoop::Run() {
 
 void GuardianLoop::Wait() {
   itimerspec alarm{};
-  Instant wakeup = machine_.NextWakeup();
+  Instant wakeup = std::min(machine_.NextWakeup(), preloaded_.next_wakeup());
   if (!wakeup.IsNever()) {
     // Zero would turn the timer off.
     int64_t ns = std::max<int64_t>(wakeup.since_origin().count(), 1);
@@ -79,6 +80,7 @@ void GuardianLoop::Wait() {
   polled.push_back({agent_is_gone_ ? -1 : agent_pidfd_, POLLIN, 0});
   polled.push_back({child_signals_, POLLIN, 0});
   polled.push_back({timer_, POLLIN, 0});
+  polled.push_back({preloaded_.socket(), POLLIN, 0});
   for (const auto& [pid, exec_pipe] : exec_pipes_) polled.push_back({exec_pipe, POLLIN, 0});
   if (poll(polled.data(), polled.size(), -1) < 0) return;
 
@@ -104,13 +106,21 @@ void GuardianLoop::TakeFrame(Frame frame) {
   BodyReader body(frame.body);
   switch (frame.kind) {
     case FrameKind::kSpawn:
-      SpawnFrom(std::move(frame));
+      if (preloaded_.is_loading()) {
+        waiting_.push_back(std::move(frame));
+      } else {
+        SpawnFrom(std::move(frame));
+      }
+      return;
+    case FrameKind::kPreload:
+      PreloadFrom(body);
       return;
     case FrameKind::kStop: {
       StopAsked asked;
       asked.round = RoundId(static_cast<uint64_t>(body.Int()));
       asked.first_signal = static_cast<int>(body.Int());
       asked.grace = Duration(body.Int());
+      DropWaiting();
       Step(asked);
       return;
     }
@@ -150,15 +160,48 @@ void GuardianLoop::SpawnFrom(Frame frame) {
   asked.local_rank = LocalRank(static_cast<int32_t>(body.Int()));
   bool has_stdout = body.Int() != 0;
   bool has_stderr = body.Int() != 0;
+  // What the guardian has as its own is the agent's.
+  image_.stdin_fd = body.Int() != 0 ? -1 : dev_null_;
+  image_.cpus = body.Ints();
   image_.argv = body.Texts();
   image_.environment = body.Texts();
-  image_.stdin_fd = dev_null_;
   size_t next = 0;
   auto take_fd = [&](bool has) { return has && next < frame.fds.size() ? frame.fds[next++] : -1; };
   image_.stdout_fd = take_fd(has_stdout);
   image_.stderr_fd = take_fd(has_stderr);
   Step(asked);
   for (int fd : frame.fds) close(fd);
+}
+
+void GuardianLoop::PreloadFrom(BodyReader& body) {
+  WorkerImage image;
+  std::string modules = body.Text();
+  image.argv = body.Texts();
+  image.environment = body.Texts();
+  image.ignores_child_signal = image_.ignores_child_signal;
+  if (body.IsComplete() && image.argv.size() > 2) preloaded_.Start(image, modules);
+}
+
+void GuardianLoop::TakePreload() {
+  if (preloaded_.socket() >= 0) preloaded_.Receive();
+  preloaded_.TimePassed(SystemClock().Now());
+  while (!preloaded_.is_loading() && !waiting_.empty()) {
+    Frame frame = std::move(waiting_.front());
+    waiting_.pop_front();
+    SpawnFrom(std::move(frame));
+  }
+  if (std::optional<std::string> why = preloaded_.TakeNews()) {
+    BodyWriter body;
+    body.Text(*why);
+    Report(FrameKind::kPreloadLost, body);
+  }
+}
+
+void GuardianLoop::DropWaiting() {
+  for (const Frame& frame : waiting_) {
+    for (int fd : frame.fds) close(fd);
+  }
+  waiting_.clear();
 }
 
 void GuardianLoop::TakeExecResults() {
@@ -196,19 +239,28 @@ void GuardianLoop::Reap() {
     int status = 0;
     pid_t pid = waitpid(-1, &status, WNOHANG);
     if (pid <= 0) return;
+    if (preloaded_.IsItsPid(pid)) {
+      preloaded_.Ended();
+      TakePreload();
+      continue;
+    }
     TakeExecResult(pid);
     Step(ChildEnded{pid, ExitOf(status)});
   }
 }
 
-void GuardianLoop::LookForLeft() {
-  // Without a child a subreaper has no descendant: the common case needs no look at /proc.
+bool GuardianLoop::HasChildren() const {
   siginfo_t info{};
-  bool has_children = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
+  return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
+}
+
+void GuardianLoop::LookForLeft() {
   LeftSeen seen;
   seen_.clear();
-  if (has_children) {
+  // Without a child a subreaper has no descendant: the common case needs no look at /proc.
+  if (HasChildren()) {
     for (const Process& process : DescendantsOf(getpid())) {
+      if (preloaded_.IsItsPid(process.pid)) continue;
       seen.pids.push_back(process.pid);
       seen_[process.pid] = process;
     }
@@ -223,6 +275,11 @@ void GuardianLoop::Step(const Event& event) {
 }
 
 void GuardianLoop::Perform(const Fork& fork) {
+  if (std::optional<pid_t> pid = preloaded_.Fork(image_)) {
+    Step(Forked{fork.local_rank, *pid});
+    Step(ExecDone{*pid});
+    return;
+  }
   ForkedWorker forked = ForkWorker(image_);
   if (forked.pid < 0) {
     Step(ForkFailed{fork.local_rank, forked.error});

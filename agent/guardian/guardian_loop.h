@@ -7,11 +7,13 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <string>
 
 #include "agent/guardian/guardian_channel.h"
 #include "agent/guardian/guardian_machine.h"
+#include "agent/guardian/preloaded_python.h"
 #include "agent/guardian/process_tree.h"
 #include "agent/guardian/worker_fork.h"
 
@@ -35,6 +37,12 @@ class GuardianLoop {
   void TakeFrames();
   void TakeFrame(Frame frame);
   void SpawnFrom(Frame frame);
+  void PreloadFrom(BodyReader& body);
+  // Starts what has waited for the preloaded Python, once that is ready or lost.
+  void TakePreload();
+  // Of workers that wait for it, and were told to stop before.
+  void DropWaiting();
+  bool HasChildren() const;
   void SignalFrom(BodyReader& body);
   void TakeExecResults();
   // Reads a child's exec pipe, which is at its end or holds an errno.
@@ -58,6 +66,9 @@ class GuardianLoop {
   GuardianMachine machine_;
   // The image of the spawn frame in hand.
   WorkerImage image_;
+  PreloadedPython preloaded_;
+  // Spawn frames that have come while it was loading.
+  std::deque<Frame> waiting_;
   int dev_null_;
   int child_signals_;
   int agent_pidfd_;

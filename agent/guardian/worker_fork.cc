@@ -53,12 +53,27 @@ std::vector<char*> Pointers(const std::vector<std::string>& texts) {
   return pointers;
 }
 
+// Larger than any machine's; the plain cpu_set_t ends at 1,024.
+constexpr size_t kMostProcessors = 8192;
+constexpr size_t kBitsInWord = 8 * sizeof(unsigned long);
+
+// A mask as sched_setaffinity(2) takes it; empty for none.
+std::vector<unsigned long> MaskOf(const std::vector<int>& cpus) {
+  std::vector<unsigned long> mask(cpus.empty() ? 0 : kMostProcessors / kBitsInWord);
+  for (int cpu : cpus) {
+    auto number = static_cast<size_t>(cpu);
+    if (number < kMostProcessors) mask[number / kBitsInWord] |= 1UL << (number % kBitsInWord);
+  }
+  return mask;
+}
+
 // All that the child needs, made before fork: afterwards it makes system calls only.
 struct Plan {
   std::vector<std::string> candidates;
   std::vector<char*> argv;
   std::vector<char*> environment;
   int fds[3];
+  std::vector<unsigned long> cpu_mask;
   bool ignores_child_signal;
   pid_t guardian;
 };
@@ -99,6 +114,10 @@ int TryToExec(const Plan& plan) {
     if (plan.fds[i] >= 0) dup2(plan.fds[i], i);
   }
   CloseOthers(exec_pipe);
+  if (!plan.cpu_mask.empty()) {
+    syscall(SYS_sched_setaffinity, 0, plan.cpu_mask.size() * sizeof(unsigned long),
+            plan.cpu_mask.data());
+  }
   RestoreDescriptorLimit();
   if (plan.ignores_child_signal) signal(SIGCHLD, SIG_IGN);
   sigset_t none;
@@ -117,6 +136,7 @@ ForkedWorker ForkWorker(const WorkerImage& image) {
             .argv = Pointers(image.argv),
             .environment = Pointers(image.environment),
             .fds = {image.stdin_fd, image.stdout_fd, image.stderr_fd},
+            .cpu_mask = MaskOf(image.cpus),
             .ignores_child_signal = image.ignores_child_signal,
             .guardian = getpid()};
   ForkedWorker forked;

@@ -18,6 +18,9 @@ struct WorkerImage {
   int stdin_fd = -1;
   int stdout_fd = -1;
   int stderr_fd = -1;
+  // The processors it may use; empty: as the guardian. Those that aren't to be had any more are no
+  // reason not to start it.
+  std::vector<int> cpus;
   // SIGCHLD was ignored when muster was started; the guardian itself had to change that.
   bool ignores_child_signal = false;
 };

@@ -12,6 +12,8 @@ namespace muster::agent {
 
 FakeProcessRunner::FakeProcessRunner(ProcessObserver* observer) : observer_(observer) {}
 
+void FakeProcessRunner::Preload(PreloadCommand command) { preload_ = std::move(command); }
+
 void FakeProcessRunner::Spawn(RoundId round, std::vector<WorkerCommand> workers) {
   for (const WorkerCommand& command : workers) {
     if (command.stdout_fd >= 0) close(command.stdout_fd);
@@ -61,6 +63,10 @@ void FakeProcessRunner::ReportStopped(std::vector<int64_t> unkillable) {
   exit.signal = call.options.grace > Duration::zero() ? SIGTERM : SIGKILL;
   while (!running_.empty()) ReportExited(running_.begin()->first, exit);
   observer_->OnGroupGone(call.round, std::move(unkillable));
+}
+
+void FakeProcessRunner::ReportPreloadLost(std::string why) {
+  observer_->OnPreloadLost(std::move(why));
 }
 
 void FakeProcessRunner::ReportGuardianLost(std::string why) {

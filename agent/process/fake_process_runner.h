@@ -32,6 +32,7 @@ class FakeProcessRunner : public ProcessRunner {
   // `observer` must outlive the fake.
   explicit FakeProcessRunner(ProcessObserver* observer);
 
+  void Preload(PreloadCommand command) override;
   // Closes the descriptors of `workers`, as the real one does.
   void Spawn(RoundId round, std::vector<WorkerCommand> workers) override;
   void Stop(RoundId round, StopOptions options) override;
@@ -46,8 +47,11 @@ class FakeProcessRunner : public ProcessRunner {
   // Every worker that still runs is reported as ended by SIGTERM (SIGKILL without a grace), then
   // the group as gone.
   void ReportStopped(std::vector<int64_t> unkillable = {});
+  void ReportPreloadLost(std::string why);
   void ReportGuardianLost(std::string why);
 
+  // Modules are empty if nothing was preloaded.
+  const PreloadCommand& preload() const { return preload_; }
   const std::vector<SpawnCall>& spawns() const { return spawns_; }
   const std::vector<StopCall>& stops() const { return stops_; }
   const std::vector<int>& signals() const { return signals_; }
@@ -58,6 +62,7 @@ class FakeProcessRunner : public ProcessRunner {
 
  private:
   ProcessObserver* observer_;
+  PreloadCommand preload_;
   std::vector<SpawnCall> spawns_;
   std::vector<StopCall> stops_;
   std::vector<int> signals_;

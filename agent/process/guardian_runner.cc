@@ -65,6 +65,7 @@ Frame SpawnFrame(RoundId round, const WorkerCommand& command) {
   BodyWriter body;
   body.Int(Number(round)).Int(command.local_rank.value);
   body.Int(command.stdout_fd >= 0 ? 1 : 0).Int(command.stderr_fd >= 0 ? 1 : 0);
+  body.Int(command.gets_input ? 1 : 0).Ints(command.cpus);
   body.Texts(command.argv).Texts(command.environment);
   frame.body = body.Take();
   if (command.stdout_fd >= 0) frame.fds.push_back(command.stdout_fd);
@@ -97,6 +98,13 @@ class GuardianRunner::Session {
     thread_.join();
     EndGuardian();
     close(wake_fd_);
+  }
+
+  void Preload(const PreloadCommand& command) {
+    base::MutexLock lock(mutex_);
+    BodyWriter body;
+    body.Text(command.modules).Texts(command.argv).Texts(command.environment);
+    Send(FrameKind::kPreload, body);
   }
 
   void Spawn(RoundId round, const std::vector<WorkerCommand>& workers) {
@@ -220,6 +228,7 @@ class GuardianRunner::Session {
   void Take(const Frame& frame) {
     BodyReader body(frame.body);
     if (frame.kind == FrameKind::kPong) return;
+    if (frame.kind == FrameKind::kPreloadLost) return observer_->OnPreloadLost(body.Text());
     RoundId round(static_cast<uint64_t>(body.Int()));
     if (frame.kind == FrameKind::kGone) {
       std::vector<int64_t> unkillable(static_cast<size_t>(body.Int()));
@@ -385,6 +394,8 @@ GuardianRunner::GuardianRunner(GuardianLink link, ProcessObserver* observer)
     : session_(std::make_unique<Session>(link, observer)) {}
 
 GuardianRunner::~GuardianRunner() = default;
+
+void GuardianRunner::Preload(PreloadCommand command) { session_->Preload(command); }
 
 void GuardianRunner::Spawn(RoundId round, std::vector<WorkerCommand> workers) {
   session_->Spawn(round, workers);

@@ -21,6 +21,7 @@ class GuardianRunner : public ProcessRunner {
   // 15 s). No call of the observer comes afterwards.
   ~GuardianRunner() override;
 
+  void Preload(PreloadCommand command) override;
   void Spawn(RoundId round, std::vector<WorkerCommand> workers) override;
   void Stop(RoundId round, StopOptions options) override;
   void Signal(int signal) override;

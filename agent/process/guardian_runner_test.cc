@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -91,6 +92,55 @@ TEST_F(GuardianRunnerTest, ReportsExitCodesAndSignals) {
   EXPECT_EQ(exits[LocalRank(3)].signal, SIGABRT);
   EXPECT_FALSE(exits[LocalRank(3)].dumped_core);
   EXPECT_EQ(StopAndWait({}), std::vector<int64_t>{});
+}
+
+TEST_F(GuardianRunnerTest, WorkersRunOnTheProcessorsTheyAreGiven) {
+  cpu_set_t allowed;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+  int last = CPU_SETSIZE - 1;
+  while (!CPU_ISSET(last, &allowed)) --last;
+  const std::string show = "grep Cpus_allowed_list /proc/self/status";
+  LifePipe bound;
+  WorkerCommand command = ShellWorker(0, show, &bound);
+  command.cpus = {last};
+  EXPECT_EQ(OutputOf(std::move(command), &bound),
+            "Cpus_allowed_list:\t" + std::to_string(last) + "\n");
+  // One that is gone by now is no reason not to run.
+  LifePipe free;
+  command = ShellWorker(0, show, &free);
+  command.cpus = {8000};
+  Spawn({std::move(command)}, RoundId(2));
+  ASSERT_TRUE(WaitForExits(2));
+  EXPECT_TRUE(StopAndWait({}, RoundId(2)).has_value());
+  ASSERT_TRUE(free.WaitForEnd());
+  EXPECT_EQ(free.text().rfind("Cpus_allowed_list:", 0), 0U);
+  EXPECT_EQ(observer_.seen().exited.back().exit.code, 0);
+}
+
+TEST_F(GuardianRunnerTest, OneWorkerReadsTheInputAndOthersNothing) {
+  runner_.reset();
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const int own_input = dup(STDIN_FILENO);
+  ASSERT_EQ(dup2(ends[0], STDIN_FILENO), STDIN_FILENO);
+  Start();
+  ASSERT_EQ(dup2(own_input, STDIN_FILENO), STDIN_FILENO);
+  close(own_input);
+  close(ends[0]);
+  ASSERT_EQ(write(ends[1], "hello\n", 6), 6);
+  close(ends[1]);
+  LifePipe nothing;
+  LifePipe all;
+  WorkerCommand other = ShellWorker(0, "cat; echo end", &nothing);
+  WorkerCommand reader = ShellWorker(1, "cat; echo end", &all);
+  reader.gets_input = true;
+  Spawn({std::move(other), std::move(reader)});
+  ASSERT_TRUE(WaitForExits(2));
+  EXPECT_TRUE(StopAndWait({}).has_value());
+  ASSERT_TRUE(nothing.WaitForEnd());
+  ASSERT_TRUE(all.WaitForEnd());
+  EXPECT_EQ(nothing.text(), "end\n");
+  EXPECT_EQ(all.text(), "hello\nend\n");
 }
 
 TEST_F(GuardianRunnerTest, ReportsEndsInTheirOrder) {

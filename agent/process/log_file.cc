@@ -1,9 +1,12 @@
 #include "agent/process/log_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
@@ -11,7 +14,8 @@
 
 namespace muster::agent {
 
-LogFile::LogFile(std::string path) : path_(std::move(path)) {}
+LogFile::LogFile(std::string path, uint64_t max_bytes)
+    : path_(std::move(path)), max_bytes_(max_bytes) {}
 
 LogFile::~LogFile() { Close(); }
 
@@ -20,12 +24,37 @@ void LogFile::Open() {
   std::error_code error;
   // If this fails, so does open(), with a reason.
   std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), error);
-  fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
-  if (fd_ < 0) Fail(errno);
+  OpenFile();
+}
+
+void LogFile::OpenFile() {
+  fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (fd_ < 0) return Fail(errno);
+  struct stat status {};
+  size_ = fstat(fd_, &status) == 0 ? static_cast<uint64_t>(status.st_size) : 0;
 }
 
 void LogFile::Write(std::string_view bytes) {
   if (path_.empty()) return;
+  while (max_bytes_ > 0 && size_ + bytes.size() > max_bytes_) {
+    // What still fits, up to an end of line; a line that doesn't fit begins the next file. One that
+    // has begun here is ended here.
+    size_t room = max_bytes_ > size_ ? max_bytes_ - size_ : 0;
+    size_t cut = room == 0 ? std::string_view::npos : bytes.rfind('\n', room - 1);
+    if (cut == std::string_view::npos && !is_at_line_start_) cut = bytes.find('\n');
+    if (cut == std::string_view::npos && (!is_at_line_start_ || size_ == 0)) break;
+    size_t kept = cut == std::string_view::npos ? 0 : cut + 1;
+    WriteAll(bytes.substr(0, kept));
+    bytes.remove_prefix(kept);
+    if (bytes.empty()) return;
+    Rotate();
+  }
+  WriteAll(bytes);
+}
+
+void LogFile::WriteAll(std::string_view bytes) {
+  if (bytes.empty()) return;
+  is_at_line_start_ = bytes.back() == '\n';
   while (fd_ >= 0 && !bytes.empty()) {
     ssize_t wrote = write(fd_, bytes.data(), bytes.size());
     if (wrote < 0 && errno == EINTR) continue;
@@ -33,9 +62,24 @@ void LogFile::Write(std::string_view bytes) {
       Fail(errno);
       break;
     }
+    size_ += static_cast<uint64_t>(wrote);
     bytes.remove_prefix(static_cast<size_t>(wrote));
   }
   lost_bytes_ += bytes.size();
+}
+
+void LogFile::Rotate() {
+  if (fd_ < 0) {
+    size_ = 0;
+    return;
+  }
+  has_dropped_ = has_dropped_ || std::exchange(has_rotated_, true);
+  const std::string older = path_ + ".1";
+  if (std::rename(path_.c_str(), older.c_str()) != 0) Fail(errno);
+  Close();
+  OpenFile();
+  // Where renaming failed it goes on in the old file, and tries again as much later.
+  size_ = 0;
 }
 
 void LogFile::Close() {

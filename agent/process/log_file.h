@@ -12,13 +12,16 @@ namespace muster::agent {
 
 class LogFile {
  public:
-  // Empty path: no file, everything is taken and nothing is lost.
-  explicit LogFile(std::string path);
+  // Empty path: no file, everything is taken and nothing is lost. A file that would grow beyond
+  // `max_bytes` is renamed to "<path>.1", over an older one, and a new one begins, between two
+  // lines where there is an end of line; 0: no limit.
+  explicit LogFile(std::string path, uint64_t max_bytes = 0);
   ~LogFile();
   LogFile(const LogFile&) = delete;
   LogFile& operator=(const LogFile&) = delete;
 
-  // Makes the folders above and the file, anew.
+  // Makes the folders above and the file. What an earlier round has left there stays, and is
+  // written on.
   void Open();
   void Write(std::string_view bytes);
   void Close();
@@ -27,12 +30,23 @@ class LogFile {
   uint64_t lost_bytes() const { return lost_bytes_; }
   // Of the first failure, as strerror() says it; empty if there was none.
   const std::string& failure() const { return failure_; }
+  // Output was put away for good, in favour of newer.
+  bool has_dropped() const { return has_dropped_; }
 
  private:
+  void OpenFile();
+  void WriteAll(std::string_view bytes);
+  void Rotate();
   void Fail(int error);
 
-  std::string path_;
+  const std::string path_;
+  const uint64_t max_bytes_;
   int fd_ = -1;
+  // Of the file that is open.
+  uint64_t size_ = 0;
+  bool is_at_line_start_ = true;
+  bool has_rotated_ = false;
+  bool has_dropped_ = false;
   uint64_t lost_bytes_ = 0;
   std::string failure_;
 };

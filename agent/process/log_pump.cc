@@ -1,9 +1,7 @@
 #include "agent/process/log_pump.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,8 +16,9 @@
 #include "agent/process/console_sink.h"
 #include "agent/process/file_thread.h"
 #include "agent/process/line_assembler.h"
+#include "agent/process/line_filter.h"
+#include "agent/process/pump_mailbox.h"
 #include "base/clock.h"
-#include "base/mutex.h"
 
 namespace muster::agent {
 namespace {
@@ -33,45 +32,17 @@ constexpr char kConsolePlace[] = "the console, prefixes included";
 constexpr Duration kFlushPatience = std::chrono::seconds(1);
 // How long a round's files may take to be closed on a disk that is merely slow.
 constexpr Duration kClosePatience = std::chrono::seconds(60);
-// Calls that wait for the thread: a few for each worker and round, and the agent's own lines.
-constexpr size_t kMostTasks = 1 << 16;
+// What gathers lines of all of a round's workers; their streams point to it.
+struct FilteredFile {
+  FilteredFile(uint64_t its_number, RoundId of_round, QueuedFile::Options options)
+      : number(its_number), round(of_round), file(std::move(options)) {}
 
-// What others ask of the pump's thread. Shared with the file thread, which may be stuck for longer
-// than the pump lives.
-class Mailbox {
- public:
-  Mailbox() : wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
-  ~Mailbox() { close(wake_fd_); }
-  Mailbox(const Mailbox&) = delete;
-  Mailbox& operator=(const Mailbox&) = delete;
-
-  int wake_fd() const { return wake_fd_; }
-
-  // False: too many wait already, and the task was dropped.
-  bool Post(std::function<void()> task) {
-    {
-      base::MutexLock lock(mutex_);
-      if (tasks_.size() >= kMostTasks) return false;
-      tasks_.push_back(std::move(task));
-    }
-    Wake();
-    return true;
-  }
-
-  void Wake() const {
-    uint64_t one = 1;
-    [[maybe_unused]] ssize_t ignored = write(wake_fd_, &one, sizeof(one));
-  }
-
-  std::vector<std::function<void()>> TakeAll() {
-    base::MutexLock lock(mutex_);
-    return std::exchange(tasks_, {});
-  }
-
- private:
-  const int wake_fd_;
-  base::Mutex mutex_;
-  std::vector<std::function<void()>> tasks_ MUSTER_GUARDED_BY(mutex_);
+  // Never used twice.
+  const uint64_t number;
+  const RoundId round;
+  QueuedFile file;
+  // What is missing in it; none until it is closed.
+  std::optional<LostOutput> loss;
 };
 
 // One worker's stdout or stderr, from its pipe to the console and the file.
@@ -95,6 +66,9 @@ struct Stream {
   // What is missing in the file; none until it is closed.
   std::optional<LostOutput> file_loss;
   LineAssembler lines;
+  // Null: none of its lines are gathered.
+  FilteredFile* filtered = nullptr;
+  std::optional<LineFilter> filter;
   // Null: not shown.
   ConsoleSink* sink = nullptr;
   std::string tail;
@@ -116,39 +90,16 @@ std::string LastLines(const std::string& text) {
   return newline + 1 < last.size() ? last.substr(newline + 1) : last;
 }
 
-// Pipes for one worker, and their read ends, which don't block; all of them or none.
-WorkerPipes MakePipes(LocalRank local_rank, int* stdout_read, int* stderr_read) {
-  WorkerPipes pipes{.local_rank = local_rank};
-  int out[2];
-  int err[2];
-  if (pipe2(out, O_CLOEXEC) != 0) {
-    pipes.error = errno;
-    return pipes;
-  }
-  if (pipe2(err, O_CLOEXEC) != 0) {
-    pipes.error = errno;
-    close(out[0]);
-    close(out[1]);
-    return pipes;
-  }
-  fcntl(out[0], F_SETFL, O_NONBLOCK);
-  fcntl(err[0], F_SETFL, O_NONBLOCK);
-  *stdout_read = out[0];
-  *stderr_read = err[0];
-  pipes.stdout_fd = out[1];
-  pipes.stderr_fd = err[1];
-  return pipes;
-}
-
 }  // namespace
 
 // All but Post() runs on the pump's thread: the calls of the public interface reach it as tasks.
 class LogPump::Loop {
  public:
   explicit Loop(Options options)
-      : stderr_sink_(options.stderr_fd),
-        own_stdout_sink_(options.stdout_fd),
-        stdout_sink_(ConsoleSink::LeadToSamePlace(options.stdout_fd, options.stderr_fd)
+      : options_(std::move(options)),
+        stderr_sink_(options_.stderr_fd),
+        own_stdout_sink_(options_.stdout_fd),
+        stdout_sink_(ConsoleSink::LeadToSamePlace(options_.stdout_fd, options_.stderr_fd)
                          ? &stderr_sink_
                          : &own_stdout_sink_),
         thread_([this] { Serve(); }) {}
@@ -167,7 +118,7 @@ class LogPump::Loop {
   void AddStream(RoundId round, const WorkerOutput& output, bool is_stderr, int read_fd,
                  bool is_alone) {
     ConsoleSink* sink = is_stderr ? &stderr_sink_ : stdout_sink_;
-    LineAssembler lines({.prefix = output.prefix,
+    LineAssembler lines({.prefix = is_stderr ? output.stderr_prefix : output.stdout_prefix,
                          .is_terminal = sink->is_terminal(),
                          .shows_unfinished = is_alone});
     Stream& stream = streams_.emplace_back(
@@ -179,6 +130,11 @@ class LogPump::Loop {
     stream.is_stderr = is_stderr;
     bool is_shown = is_stderr ? output.show_stderr : output.show_stdout;
     if (is_shown) stream.sink = sink;
+    const auto& texts = is_stderr ? options_.stderr_filters : options_.stdout_filters;
+    const std::string& gathered = is_stderr ? output.filtered_stderr : output.filtered_stdout;
+    if (texts.empty() || gathered.empty()) return;
+    stream.filtered = &FilteredFileAt(round, gathered);
+    stream.filter.emplace(output.filtered_prefix, texts);
   }
 
   // A new round's workers begin with nothing of an older round's.
@@ -187,6 +143,10 @@ class LogPump::Loop {
       bool is_finishing = std::any_of(finishing_.begin(), finishing_.end(),
                                       [&](const Finishing& f) { return f.round == stream.round; });
       return stream.read_fd < 0 && !is_finishing;
+    });
+    filtered_.remove_if([this](const FilteredFile& filtered) {
+      return std::ranges::none_of(
+          streams_, [&](const Stream& stream) { return stream.filtered == &filtered; });
     });
   }
 
@@ -213,9 +173,21 @@ class LogPump::Loop {
   QueuedFile::Options FileOptions(const std::string& path) {
     if (path.empty()) return {};
     if (!files_) files_.emplace([mailbox = mailbox_] { mailbox->Wake(); });
-    return {.path = path, .thread = &*files_, .say = [this, mailbox = mailbox_](const auto& line) {
+    return {.path = path,
+            .max_bytes = options_.log_max_bytes,
+            .thread = &*files_,
+            .say = [this, mailbox = mailbox_](const auto& line) {
               mailbox->Post([this, line] { Say(line); });
             }};
+  }
+
+  FilteredFile& FilteredFileAt(RoundId round, const std::string& path) {
+    auto found = std::ranges::find_if(filtered_, [&](const FilteredFile& filtered) {
+      return filtered.round == round && filtered.file.path() == path;
+    });
+    return found != filtered_.end()
+               ? *found
+               : filtered_.emplace_back(++last_number_, round, FileOptions(path));
   }
 
   bool IsHeldUp(const Stream& stream, Instant now) const {
@@ -311,6 +283,7 @@ class LogPump::Loop {
       }
     }
     stream->file.Write(bytes);
+    Gather(stream, [&](std::string* out) { stream->filter->Feed(bytes, out); });
     Instant now = Now();
     Show(stream, [&](std::string* out) { stream->lines.Feed(now, bytes, out); });
   }
@@ -323,11 +296,20 @@ class LogPump::Loop {
     stream->sink->Add(Now(), shown_);
   }
 
+  template <class MakeText>
+  void Gather(Stream* stream, MakeText make_text) {
+    if (stream->filtered == nullptr) return;
+    gathered_.clear();
+    make_text(&gathered_);
+    if (!gathered_.empty()) stream->filtered->file.Write(gathered_);
+  }
+
   void EndStream(Stream* stream) {
     if (stream->read_fd < 0) return;
     close(stream->read_fd);
     stream->read_fd = -1;
     Show(stream, [&](std::string* out) { stream->lines.End(out); });
+    Gather(stream, [&](std::string* out) { stream->filter->End(out); });
   }
 
   void FlushSinks() {
@@ -352,6 +334,9 @@ class LogPump::Loop {
         if (stream.round != it->round) continue;
         is_drained = is_drained && stream.read_fd < 0;
         is_closed = is_closed && stream.file_loss;
+      }
+      for (const FilteredFile& filtered : filtered_) {
+        is_closed = is_closed && (filtered.round != it->round || filtered.loss);
       }
       if (!it->is_closing && ((is_drained && is_shown) || now >= it->deadline)) {
         CloseRound(it->round);
@@ -383,12 +368,22 @@ class LogPump::Loop {
         mailbox->Post([this, number, lost] { NoteClosed(number, lost); });
       });
     }
+    for (FilteredFile& filtered : filtered_) {
+      if (filtered.round != round) continue;
+      filtered.file.Close(
+          [this, mailbox = mailbox_, number = filtered.number](const LostOutput& lost) {
+            mailbox->Post([this, number, lost] { NoteClosed(number, lost); });
+          });
+    }
   }
 
   // The stream may be gone: nobody waits for it any more then.
   void NoteClosed(uint64_t number, const LostOutput& lost) {
     for (Stream& stream : streams_) {
       if (stream.number == number) stream.file_loss = lost;
+    }
+    for (FilteredFile& filtered : filtered_) {
+      if (filtered.number == number) filtered.loss = lost;
     }
   }
 
@@ -397,6 +392,11 @@ class LogPump::Loop {
     for (const Stream& stream : streams_) {
       if (stream.round != round) continue;
       LostOutput of_file = stream.file_loss ? *stream.file_loss : stream.file.LostSoFar();
+      if (of_file.bytes > 0) lost.push_back(std::move(of_file));
+    }
+    for (const FilteredFile& filtered : filtered_) {
+      if (filtered.round != round) continue;
+      LostOutput of_file = filtered.loss ? *filtered.loss : filtered.file.LostSoFar();
       if (of_file.bytes > 0) lost.push_back(std::move(of_file));
     }
     std::string why = stderr_sink_.why_lost();
@@ -411,6 +411,7 @@ class LogPump::Loop {
     return lost;
   }
 
+  const Options options_;
   // The thread's own.
   ConsoleSink stderr_sink_;
   ConsoleSink own_stdout_sink_;
@@ -418,21 +419,23 @@ class LogPump::Loop {
   ConsoleSink* const stdout_sink_;
   // Outlives the streams, whose files are closed on it.
   std::optional<FileThread> files_;
+  std::list<FilteredFile> filtered_;
   std::list<Stream> streams_;
   uint64_t last_number_ = 0;
   std::vector<Finishing> finishing_;
   std::string shown_;
+  std::string gathered_;
   bool console_loss_is_said_ = false;
   uint64_t console_loss_told_ = 0;
   Instant quit_at_ = Instant::Never();
 
-  const std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>();
+  const std::shared_ptr<PumpMailbox> mailbox_ = std::make_shared<PumpMailbox>();
 
   // Last: it uses the others.
   std::thread thread_;
 };
 
-LogPump::LogPump(Options options) : loop_(std::make_unique<Loop>(options)) {}
+LogPump::LogPump(Options options) : loop_(std::make_unique<Loop>(std::move(options))) {}
 
 LogPump::~LogPump() = default;
 
@@ -443,7 +446,7 @@ std::vector<WorkerPipes> LogPump::Open(RoundId round, const std::vector<WorkerOu
   for (const WorkerOutput& output : outputs) {
     int out = -1;
     int err = -1;
-    WorkerPipes& ends = pipes.emplace_back(MakePipes(output.local_rank, &out, &err));
+    WorkerPipes& ends = pipes.emplace_back(MakeWorkerPipes(output.local_rank, &out, &err));
     if (ends.error != 0) continue;
     bool is_taken = loop_->Post([=, loop = loop_.get()] {
       loop->AddStream(round, output, /*is_stderr=*/false, out, is_alone);

@@ -10,6 +10,7 @@
 #ifndef MUSTER_AGENT_PROCESS_LOG_PUMP_H_
 #define MUSTER_AGENT_PROCESS_LOG_PUMP_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "agent/process/queued_file.h"
+#include "agent/process/worker_pipes.h"
 #include "base/ids.h"
 #include "base/instant.h"
 
@@ -27,22 +29,19 @@ namespace muster::agent {
 struct WorkerOutput {
   LocalRank local_rank;
   // Before each line on the console, as it is: "[trainer0]: ". May be empty.
-  std::string prefix;
-  // Paths of files to write anew, or empty. Missing folders above them are made.
+  std::string stdout_prefix;
+  std::string stderr_prefix;
+  // Paths of files to write, or empty; what is there already stays. Missing folders above them are
+  // made.
   std::string stdout_file;
   std::string stderr_file;
   bool show_stdout = true;
   bool show_stderr = true;
-};
-
-// Write ends for WorkerCommand, which owns them from then on.
-struct WorkerPipes {
-  LocalRank local_rank;
-  int stdout_fd = -1;
-  int stderr_fd = -1;
-  // errno where they could not be made (EMFILE): both are -1, and the worker must not be started,
-  // since what it writes would go past prefixes, files and the summary.
-  int error = 0;
+  // Paths of files, the same for all workers of a round, that gather the lines which hold one of
+  // LogPump::Options' filters, or empty; and what stands before such a line.
+  std::string filtered_stdout;
+  std::string filtered_stderr;
+  std::string filtered_prefix;
 };
 
 class LogPump {
@@ -51,6 +50,11 @@ class LogPump {
     // The console. Not owned; must stay open as long as the pump lives.
     int stdout_fd = 1;
     int stderr_fd = 2;
+    // Lines with one of these texts go to WorkerOutput::filtered_stdout (filtered_stderr) as well.
+    std::vector<std::string> stdout_filters{};
+    std::vector<std::string> stderr_filters{};
+    // A file of this size is put aside for a new one (agent/process/log_file.h); 0: never.
+    uint64_t log_max_bytes = 0;
   };
   explicit LogPump(Options options);
   // Flushes the console for at most a second, the files for at most kFileEndPatience. Calls that

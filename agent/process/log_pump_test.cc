@@ -111,7 +111,7 @@ class LogPumpTest : public testing::Test {
   WorkerOutput Output(int local_rank) const {
     WorkerOutput output;
     output.local_rank = LocalRank(local_rank);
-    output.prefix = "[r" + std::to_string(local_rank) + "]: ";
+    output.stdout_prefix = output.stderr_prefix = "[r" + std::to_string(local_rank) + "]: ";
     return output;
   }
 
@@ -188,6 +188,55 @@ TEST_F(LogPumpTest, WritesEveryByteToTheFilesAndShowsWhatIsAsked) {
   EXPECT_EQ(Contents(redirect.stdout_file), bytes);
   EXPECT_EQ(Out(), "[r0]: a\n[r0]: \377\376\n[r0]: \0b\r\n[r0]: after\n"s);
   EXPECT_EQ(Err(), "[r0]: err\n");
+}
+
+TEST_F(LogPumpTest, GathersLinesThatHoldATextFromAllWorkers) {
+  pump_ = std::make_unique<LogPump>(LogPump::Options{.stdout_fd = console_out_,
+                                                     .stderr_fd = console_err_,
+                                                     .stdout_filters = {"loss", "acc"},
+                                                     .stderr_filters = {"Warning"}});
+  WorkerOutput first = Output(0), second = Output(1), third = Output(2);
+  for (WorkerOutput* output : {&first, &second}) {
+    output->filtered_stdout = folder_ + "/logs/filtered_stdout.log";
+    output->filtered_stderr = folder_ + "/logs/filtered_stderr.log";
+    output->filtered_prefix = "[default" + std::to_string(output->local_rank.value) + "]:";
+  }
+  auto pipes = pump_->Open(kRound, {first, second, third});
+  ASSERT_TRUE(WriteAll(pipes[0].stdout_fd, "start\nloss 1\n"));
+  ASSERT_TRUE(WriteAll(pipes[0].stderr_fd, "loss on stderr\nWarning: low\n"));
+  close(pipes[0].stdout_fd);
+  close(pipes[0].stderr_fd);
+  ASSERT_TRUE(WriteAll(pipes[2].stdout_fd, "loss of one that isn't teed\n"));
+  ASSERT_TRUE(WriteAll(pipes[1].stdout_fd, "acc 2, unfinished"));
+  CloseAll({pipes[1], pipes[2]});
+  EXPECT_TRUE(Finish(kRound, seconds(20)).empty());
+  const std::string gathered = Contents(folder_ + "/logs/filtered_stdout.log");
+  EXPECT_TRUE(gathered == "[default0]:loss 1\n[default1]:acc 2, unfinished\n" ||
+              gathered == "[default1]:acc 2, unfinished\n[default0]:loss 1\n")
+      << gathered;
+  EXPECT_EQ(Contents(folder_ + "/logs/filtered_stderr.log"), "[default0]:Warning: low\n");
+}
+
+TEST_F(LogPumpTest, PutsALargeFileAsideAndSaysOnceThatOutputIsGone) {
+  pump_ = std::make_unique<LogPump>(LogPump::Options{
+      .stdout_fd = console_out_, .stderr_fd = console_err_, .log_max_bytes = 1000});
+  WorkerOutput output = Output(0);
+  output.stdout_file = folder_ + "/stdout.log";
+  output.show_stdout = false;
+  auto pipes = pump_->Open(kRound, {output});
+  std::string text;
+  for (int i = 1000; i < 2000; ++i) text += std::to_string(i) + "\n";
+  ASSERT_TRUE(WriteAll(pipes[0].stdout_fd, text));
+  CloseAll(pipes);
+  EXPECT_TRUE(Finish(kRound, seconds(20)).empty());
+  const std::string kept = Contents(output.stdout_file + ".1") + Contents(output.stdout_file);
+  EXPECT_TRUE(text.ends_with(kept));
+  EXPECT_GE(kept.size(), 1000u);
+  EXPECT_LE(kept.size(), 2000u);
+  pump_.reset();
+  EXPECT_EQ(Err(), "muster: " + output.stdout_file +
+                       " has reached --log-max-bytes again; what is older than " +
+                       output.stdout_file + ".1 is gone\n");
 }
 
 TEST_F(LogPumpTest, KeepsTheEndOfStderrForTheVerdict) {

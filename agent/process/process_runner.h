@@ -29,6 +29,11 @@ struct WorkerCommand {
   // on (it closes them once the worker has them). -1: inherited from the agent.
   int stdout_fd = -1;
   int stderr_fd = -1;
+  // Its stdin is the agent's; else /dev/null.
+  bool gets_input = false;
+  // The processors it may use, ascending; empty: as the agent. Where they can't be had any more, it
+  // runs on those of the agent.
+  std::vector<int> cpus;
 };
 
 class ProcessObserver {
@@ -43,8 +48,20 @@ class ProcessObserver {
   // After Stop(): no worker of the round nor any descendant is left, or `unkillable` names what had
   // to be given up on (a process in uninterruptible sleep).
   virtual void OnGroupGone(RoundId round, std::vector<int64_t> unkillable) = 0;
+  // Workers start afresh from now on: `why` they can't be forked from a Python that was preloaded.
+  virtual void OnPreloadLost(std::string why) = 0;
   // The guardian ended although the agent lives; the runner has killed the groups it knew of.
   virtual void OnGuardianLost(std::string why) = 0;
+};
+
+// A Python that imports modules once and then forks the workers.
+struct PreloadCommand {
+  // Separated by commas.
+  std::string modules;
+  // Of every worker: "python3 -u [-m] SCRIPT ...".
+  std::vector<std::string> argv;
+  // What all workers share, "NAME=value" each.
+  std::vector<std::string> environment;
 };
 
 struct StopOptions {
@@ -56,6 +73,9 @@ struct StopOptions {
 class ProcessRunner {
  public:
   virtual ~ProcessRunner() = default;
+  // Before the first Spawn(), at most once: workers of all rounds are forked from it. Those that
+  // are spawned while it still imports wait for it.
+  virtual void Preload(PreloadCommand command) = 0;
   // Starts one round's workers, each in a session of its own. The group before must be gone.
   virtual void Spawn(RoundId round, std::vector<WorkerCommand> workers) = 0;
   // Ends the round's workers and their descendants, then reports OnGroupGone. A second call with a

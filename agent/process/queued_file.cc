@@ -13,10 +13,22 @@ constexpr char kNoAnswer[] = "its disk doesn't answer";
 }  // namespace
 
 struct QueuedFile::File {
-  File(std::string path, std::function<void(const std::string&)> say_line)
-      : path(path), say(std::move(say_line)), log(std::move(path)) {}
+  explicit File(Options options)
+      : path(options.path),
+        say(std::move(options.say)),
+        log(std::move(options.path), options.max_bytes) {}
 
   // All below but `written_bytes`: on the file's thread.
+  void SayOnce() {
+    SayFailure();
+    if (is_drop_said || !log.has_dropped()) return;
+    is_drop_said = true;
+    if (say) {
+      say("muster: " + path + " has reached --log-max-bytes again; what is older than " + path +
+          ".1 is gone");
+    }
+  }
+
   void SayFailure() {
     if (is_failure_said || log.failure().empty()) return;
     is_failure_said = true;
@@ -29,16 +41,17 @@ struct QueuedFile::File {
   const std::function<void(const std::string&)> say;
   LogFile log;
   bool is_failure_said = false;
+  bool is_drop_said = false;
   std::atomic<uint64_t> written_bytes{0};
 };
 
-QueuedFile::QueuedFile(Options options) : thread_(options.thread) {
+QueuedFile::QueuedFile(Options options) : path_(options.path), thread_(options.thread) {
   if (options.path.empty()) return;
-  file_ = std::make_shared<File>(std::move(options.path), std::move(options.say));
+  file_ = std::make_shared<File>(std::move(options));
   // Refused: so will be all that is written, and counted.
   thread_->Offer(0, [file = file_] {
     file->log.Open();
-    file->SayFailure();
+    file->SayOnce();
   });
 }
 
@@ -55,7 +68,7 @@ void QueuedFile::Write(std::string_view bytes) {
     uint64_t lost_before = file->log.lost_bytes();
     file->log.Write(text);
     file->written_bytes += text.size() - (file->log.lost_bytes() - lost_before);
-    file->SayFailure();
+    file->SayOnce();
   });
   if (!is_taken) refused_bytes_ += bytes.size();
 }

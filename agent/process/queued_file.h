@@ -28,13 +28,15 @@ class QueuedFile {
   struct Options {
     // Empty: no file, everything is taken and nothing is lost.
     std::string path;
+    // As LogFile's.
+    uint64_t max_bytes = 0;
     // Must outlive the object; may be null without a path.
     FileThread* thread = nullptr;
     // A line about the first failure. Shared with the thread, so it holds what it uses.
     std::function<void(const std::string& line)> say;
   };
 
-  // Makes the folders above and the file, anew.
+  // Makes the folders above and the file; what is there already stays.
   explicit QueuedFile(Options options);
   // Closes it, whenever the disk comes to that.
   ~QueuedFile();
@@ -42,6 +44,7 @@ class QueuedFile {
   QueuedFile& operator=(const QueuedFile&) = delete;
 
   bool has_path() const { return file_ != nullptr; }
+  const std::string& path() const { return path_; }
   void Write(std::string_view bytes);
   // Writes what is queued, closes, and says what was lost in all; `done` holds what it uses.
   void Close(std::function<void(LostOutput)> done);
@@ -50,6 +53,7 @@ class QueuedFile {
 
  private:
   struct File;
+  const std::string path_;
   FileThread* const thread_;
   // Null without a path. Shared with the tasks that wait for the disk.
   std::shared_ptr<File> file_;

@@ -29,6 +29,7 @@ class WorkerObserver : public ProcessObserver {
     std::map<LocalRank, int> failed_to_start;
     std::vector<Exited> exited;
     std::vector<std::pair<RoundId, std::vector<int64_t>>> gone;
+    std::vector<std::string> preload_lost;
     std::vector<std::string> lost;
   };
 
@@ -44,6 +45,9 @@ class WorkerObserver : public ProcessObserver {
   }
   void OnGroupGone(RoundId round, std::vector<int64_t> unkillable) override {
     Note([&] { seen_.gone.emplace_back(round, std::move(unkillable)); });
+  }
+  void OnPreloadLost(std::string why) override {
+    Note([&] { seen_.preload_lost.push_back(std::move(why)); });
   }
   void OnGuardianLost(std::string why) override {
     Note([&] { seen_.lost.push_back(std::move(why)); });

@@ -1,6 +1,7 @@
 #include "rendezvous/client/channel.h"
 
 #include <arpa/inet.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <netdb.h>
 #include <sys/socket.h>
 
@@ -48,6 +49,27 @@ absl::StatusOr<std::string> Lookup(const std::string& host, uint16_t port, int f
       absl::StrCat("the rendezvous' host \"", host, "\" has no address"));
 }
 
+// gRPC's callback threads end with the last channel that has used them. If that one goes in one of
+// these very threads, as that of a session that has ended does, the thread waits for itself, goes on
+// and frees their queue a second time. A channel on which every call fails uses them once and stays,
+// so they never end.
+void KeepCallbackThreads() {
+  struct Call {
+    grpc::ClientContext context;
+    grpc::Slice nothing;
+    grpc::ByteBuffer request{&nothing, 1};
+    grpc::ByteBuffer reply;
+  };
+  // Without credentials a channel leads nowhere.
+  [[gnu::used]] static const auto* const kept = [] {
+    auto* channel = new std::shared_ptr<grpc::Channel>(grpc::CreateChannel("", nullptr));
+    auto call = std::make_shared<Call>();
+    grpc::GenericStub(*channel).UnaryCall(&call->context, "/nowhere", {}, &call->request,
+                                          &call->reply, [call](const grpc::Status&) {});
+    return channel;
+  }();
+}
+
 }  // namespace
 
 std::string EndpointText(const std::string& host, uint16_t port) {
@@ -77,6 +99,7 @@ std::string SingleAddress(const std::string& target) {
 }
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, Duration connect_timeout) {
+  KeepCallbackThreads();
   grpc::ChannelArguments args;
   args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);

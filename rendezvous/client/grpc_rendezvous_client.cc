@@ -126,12 +126,12 @@ class Core : public std::enable_shared_from_this<Core> {
       if (stub) calls_.insert(&call->context);
     }
     if (!stub) return done(absl::UnavailableError("not connected to the rendezvous"), Reply());
-    ((*stub->async()).*method)(
-        &call->context, &call->request, &call->reply,
-        [core = shared_from_this(), call, stub, done = std::move(done)](grpc::Status status) {
-          done(core->CallEnd(status), std::move(call->reply));
-          core->Forget(&call->context);
-        });
+    ((*stub->async()).*method)(&call->context, &call->request, &call->reply,
+                               [core = shared_from_this(), call, stub,
+                                done = std::move(done)](const grpc::Status& status) {
+                                 done(core->CallEnd(status), std::move(call->reply));
+                                 core->Forget(&call->context);
+                               });
   }
 
   void Close() {

@@ -28,7 +28,7 @@ void SessionStream::Start() {
   self_ = shared_from_this();
   {
     base::MutexLock lock(mutex_);
-    SetAlarm(options_.connect_timeout);
+    Set(opening_, options_.connect_timeout);
   }
   // What the endpoint's address is worth is asked of the rendezvous: see SessionStreamOptions.
   if (!options_.address.empty()) context_.AddMetadata("muster-connected-to", options_.address);
@@ -38,12 +38,15 @@ void SessionStream::Start() {
   StartCall();
 }
 
-void SessionStream::SetAlarm(Duration wait) {
-  alarm_.Set(std::chrono::system_clock::now() +
-                 std::chrono::duration_cast<std::chrono::system_clock::duration>(wait),
-             [self = shared_from_this()](bool is_due) {
-               if (is_due) self->OnAlarm();
-             });
+void SessionStream::Set(grpc::Alarm& alarm, Duration wait) {
+  // gRPC keeps the callback as long as the alarm, which is ours: one that held this stream would
+  // keep it for ever.
+  alarm.Set(std::chrono::system_clock::now() +
+                std::chrono::duration_cast<std::chrono::system_clock::duration>(wait),
+            [weak = weak_from_this()](bool is_due) {
+              std::shared_ptr<SessionStream> self = is_due ? weak.lock() : nullptr;
+              if (self) self->OnAlarm();
+            });
 }
 
 void SessionStream::OnAlarm() {
@@ -85,11 +88,12 @@ void SessionStream::Close() {
   bool is_open = false;
   {
     base::MutexLock lock(mutex_);
+    if (is_closing_) return;
     is_silent_ = true;
     is_closing_ = true;
     is_open = is_open_;
     if (is_open) {
-      SetAlarm(kCloseTime);
+      Set(closing_, kCloseTime);
       CloseIfDrained();
     }
   }
@@ -127,7 +131,7 @@ void SessionStream::OnReadInitialMetadataDone(bool ok) {
   bool is_wanted = false;
   {
     base::MutexLock lock(mutex_);
-    alarm_.Cancel();
+    opening_.Cancel();
     is_wanted = !is_silent_ && why_.ok();
     is_open_ = is_wanted;
     is_to_own_address_ = metadata.find("muster-own-address") != metadata.end();
@@ -199,7 +203,8 @@ void SessionStream::OnDone(const grpc::Status& status) {
   absl::Status why;
   {
     base::MutexLock lock(mutex_);
-    alarm_.Cancel();
+    opening_.Cancel();
+    closing_.Cancel();
     is_silent = is_silent_;
     why = Explain(status);
   }

@@ -61,7 +61,8 @@ class SessionStream : public grpc::ClientBidiReactor<proto::AgentMessage, proto:
   void OnDone(const grpc::Status& status) override;
 
   void OnAlarm();
-  void SetAlarm(Duration wait) MUSTER_REQUIRES(mutex_);
+  // To be called once for each alarm.
+  void Set(grpc::Alarm& alarm, Duration wait) MUSTER_REQUIRES(mutex_);
   // Ends the stream because of `why`, which is what will be reported.
   void Abandon(const absl::Status& why);
   void CloseIfDrained() MUSTER_REQUIRES(mutex_);
@@ -85,7 +86,9 @@ class SessionStream : public grpc::ClientBidiReactor<proto::AgentMessage, proto:
   bool was_open_ MUSTER_GUARDED_BY(mutex_) = false;
   bool is_to_own_address_ MUSTER_GUARDED_BY(mutex_) = false;
   absl::Status why_ MUSTER_GUARDED_BY(mutex_);
-  grpc::Alarm alarm_ MUSTER_GUARDED_BY(mutex_);
+  // Two, since one that was cancelled may still be about to say so: it can't be set again then.
+  grpc::Alarm opening_ MUSTER_GUARDED_BY(mutex_);
+  grpc::Alarm closing_ MUSTER_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster::rendezvous

@@ -30,7 +30,7 @@ void JobMachine::Rules::Evaluate() {
       if (state_ == JobState::kRunning && WantsScaleUp() && MayScaleUp()) {
         BeginStop(StopOrigin::kMembership, StopCause::kMembership,
                   "the world grows: " + std::to_string(ReadyNodes()) + " of at most " +
-                      std::to_string(terms_->max_nodes) + " nodes are here",
+                      Counted(terms_->max_nodes, "node") + " are here",
                   Rank(-1));
       }
       break;
@@ -165,9 +165,9 @@ void JobMachine::Rules::FormRound() {
   notice_due_ = Instant::Never();
   const auto nodes = static_cast<int>(round_->slots.size());
   effects_.emplace_back(RoundStarted{round_->world, nodes, round_->world_size});
-  Note(RoundName() + " begins: " + std::to_string(nodes) + " nodes, " +
-       std::to_string(round_->world_size) + " workers, " +
-       std::to_string(assignment.spares.size()) + " spares");
+  Note(RoundName() + " begins: " + Counted(nodes, "node") + ", " +
+       Counted(round_->world_size, "worker") + ", " +
+       Counted(static_cast<int>(assignment.spares.size()), "spare"));
   for (const Slot& slot : round_->slots) SendTo(*slot.member, PlaceOf(slot));
   for (MemberId id : assignment.spares) TellNewcomer(members_.at(id));
 }
@@ -410,10 +410,11 @@ std::string JobMachine::Rules::WaitingText(const Member& member) const {
                " have finished, so nobody is taken in any more; this node waits for the result";
       }
       return "the job runs with " + std::to_string(round_->slots.size()) + " of at most " +
-             std::to_string(terms_->max_nodes) + " nodes; this one " + WaitingForText();
+             Counted(terms_->max_nodes, "node") + "; this one " + WaitingForText();
     case JobState::kRecovering:
       return "the rendezvous was restarted; waiting for the " +
-             std::to_string(round_->slots.size()) + " nodes of " + RoundName() + " to come back";
+             Counted(static_cast<int>(round_->slots.size()), "node") + " of " + RoundName() +
+             " to come back";
     case JobState::kStopping:
     case JobState::kSucceeded:
     case JobState::kFailed:

@@ -146,6 +146,8 @@ void JobMachine::Rules::WeighRecovery() {
     SendOpenGrant();
     MaybeSucceed();
     if (!IsFinal()) Evaluate();
+    // Newcomers were told to wait for the nodes that are back now.
+    if (state_ == JobState::kRunning) TellWaiting();
   } else if (SlotsUnaccounted() <= 0) {
     BeginStop(StopOrigin::kLoss, StopCause::kPeerLost,
               "nodes of " + RoundName() + " came back without their workers", Rank(-1));
@@ -164,8 +166,9 @@ void JobMachine::Rules::GiveUpMissing() {
   const auto seconds =
       std::chrono::duration_cast<std::chrono::seconds>(options_.reconnect_timeout).count();
   BeginStop(StopOrigin::kLoss, StopCause::kPeerLost,
-            std::to_string(missing) + " of " + std::to_string(round_->slots.size()) + " nodes of " +
-                RoundName() + " did not come back within " + std::to_string(seconds) +
+            std::to_string(missing) + " of " +
+                Counted(static_cast<int>(round_->slots.size()), "node") + " of " + RoundName() +
+                " did not come back within " + std::to_string(seconds) +
                 " s of the rendezvous' restart",
             Rank(-1));
 }

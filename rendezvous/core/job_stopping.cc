@@ -25,7 +25,7 @@ void JobMachine::Rules::Handle(Member& member, const WorkerFailed& message) {
 
 void JobMachine::Rules::Handle(Member& member, const WorkerSucceeded& message) {
   if (!IsCurrent(message.world) || !member.slot || IsFinal()) return;
-  round_->has_success = true;
+  if (!std::exchange(round_->has_success, true)) TellWaiting();
 }
 
 void JobMachine::Rules::Handle(Member& member, const NodeSucceeded& message) {
@@ -35,7 +35,7 @@ void JobMachine::Rules::Handle(Member& member, const NodeSucceeded& message) {
 
 void JobMachine::Rules::NoteSuccess(Member& member, Slot& slot) {
   if (slot.state != SlotState::kRunning && slot.state != SlotState::kSucceeded) return;
-  round_->has_success = true;
+  const bool is_first = !std::exchange(round_->has_success, true);
   if (slot.state == SlotState::kRunning) {
     round_->Set(slot, SlotState::kSucceeded);
     Note("node " + member.attach.node_name + " has finished " + RoundName());
@@ -44,6 +44,7 @@ void JobMachine::Rules::NoteSuccess(Member& member, Slot& slot) {
   // Who has finished saves no more.
   KnowStep(*member.slot);
   MaybeSucceed();
+  if (is_first && !IsFinal()) TellWaiting();
   if (!IsFinal()) WeighDepartures();
 }
 

@@ -72,9 +72,9 @@ class JobStory {
 
   // Lets `ms` pass: the timer rings when the machine wants it to, and agents send heartbeats.
   void Lapse(int64_t ms);
-  // From now on (or no more) this agent sends no heartbeats.
   // From now on its heartbeats say that all of its workers ask whether to save.
   void CanSave(const std::string& agent, bool can_save = true);
+  // From now on (or no more) this agent sends no heartbeats.
   void Silence(const std::string& agent, bool is_silent = true);
   // A new session for the agent; the one before, if any, isn't ended by this.
   void Attach(const std::string& agent) { Attach(agent, AttachOptions()); }

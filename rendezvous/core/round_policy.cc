@@ -13,10 +13,12 @@ std::string Seconds(Duration duration) {
 
 }  // namespace
 
+std::string Counted(int count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
 std::string NodeRange(int min_nodes, int max_nodes) {
-  if (min_nodes == max_nodes) {
-    return std::to_string(min_nodes) + (min_nodes == 1 ? " node" : " nodes");
-  }
+  if (min_nodes == max_nodes) return Counted(min_nodes, "node");
   return std::to_string(min_nodes) + ".." + std::to_string(max_nodes) + " nodes";
 }
 

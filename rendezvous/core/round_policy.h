@@ -43,6 +43,9 @@ struct RoundAnswer {
 
 RoundAnswer MayCloseRound(const RoundQuestion& question);
 
+// "1 node" or "3 nodes".
+std::string Counted(int count, const std::string& noun);
+
 // "3 nodes" or "2..4 nodes".
 std::string NodeRange(int min_nodes, int max_nodes);
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/signal_name.h"
+
 namespace muster::rendezvous {
 namespace {
 
@@ -58,7 +60,8 @@ std::string DescribeFailure(const WorkerFailure& failure) {
   } else if (failure.out_of_memory) {
     text += " was killed by the kernel for want of memory (signal 9)";
   } else if (failure.exit.signal != 0) {
-    text += " was killed by signal " + std::to_string(failure.exit.signal);
+    text += " was killed by signal " + std::to_string(failure.exit.signal) + " (" +
+            SignalName(failure.exit.signal) + ")";
   } else {
     text += " exited with code " + std::to_string(failure.exit.code);
   }

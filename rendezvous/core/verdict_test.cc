@@ -99,7 +99,8 @@ TEST(Verdict, TheReasonNamesNodeAndCauseAndWhyItWasNotRestarted) {
   failures.Add(At(1), failure);
   const Verdict verdict = FailedByWorker(At(9000), failures, 2, "the budget is spent");
   EXPECT_EQ(verdict.reason,
-            "worker rank 3 (local rank 1) on node n was killed by signal 11; the budget is spent");
+            "worker rank 3 (local rank 1) on node n was killed by signal 11 (SIGSEGV); the budget "
+            "is spent");
   EXPECT_EQ(verdict.restarts_charged, 2);
 }
 

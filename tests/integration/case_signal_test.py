@@ -185,6 +185,25 @@ class Terminals(process_kit.Case):
         terminal.close()
         self.assertEqual([self.got(0), self.got(1)], [b"int\n"] * 2)
 
+    def test_bl19_ctrl_c_is_not_for_a_job_in_the_background(self):
+        # Plays a shell with job control: the job has a group of its own, the terminal is the shell's.
+        shell = ("import os, signal, subprocess, sys\n"
+                 "signal.signal(signal.SIGINT, lambda *_: print('interrupted', flush=True))\n"
+                 "job = subprocess.Popen(sys.argv[1:], preexec_fn=lambda: os.setpgid(0, 0))\n"
+                 "sys.exit(job.wait())\n")
+        terminal = cluster_kit.Terminal()
+        process = process_kit.Process(
+            self, [sys.executable, "-c", shell, process_kit.MUSTER, "run", "--standalone",
+                   "--no-python", "sh", "-c", "echo up; until [ -e go ]; do sleep 0.05; done; "
+                   "echo went on"], stdin=terminal.slave, preexec=terminal.take)
+        wait_for(lambda: "up\n" in process.out, "the worker")
+        terminal.type(b"\x03")
+        wait_for(lambda: "interrupted\n" in process.out, "Ctrl-C in the foreground")
+        self.write("go", "")
+        self.assert_ends(process, 0)
+        terminal.close()
+        self.assertIn("went on\n", process.out)
+
     def test_bl19_a_hang_up(self):
         terminal = cluster_kit.Terminal()
         process = self.begin(terminal)

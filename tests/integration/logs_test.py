@@ -2,6 +2,7 @@
 """Where the workers' output goes: console, prefixes, files."""
 import os
 import resource
+import signal
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -26,6 +27,11 @@ class Console(process_kit.Case):
             self.assertEqual(process.out, expected)
         process = self.standalone("--prefix=always", "--no-python", "sh", "-c", SPEAK)
         self.assertEqual(process.out.replace("]: ", "]:"), "[default0]:out 0\n")
+
+    def test_what_a_single_worker_tees_has_torchruns_prefix(self):
+        process = self.standalone("--tee=1", "--log-dir=logs", "--no-python", "sh", "-c", SPEAK)
+        self.assert_ends(process, 0)
+        self.assertEqual((process.out, process.err), ("[default0]:out 0\n", "err 0\n"))
 
     def test_few_descriptors_are_enough(self):
         def few():
@@ -109,6 +115,136 @@ class Files(process_kit.Case):
         for i in (0, 1):
             path = os.path.join(self.run_folder, "attempt_0", str(i), "stdout.log")
             self.assertEqual(process_kit.read(path), b"a\n\xff\xfe\n\0b\nno newline")
+
+
+class Choices(process_kit.Case):
+    """Whose output is shown, and which lines are gathered."""
+
+    def attempt(self, name):
+        logs = os.path.join(self.work, "logs")
+        return process_kit.read(os.path.join(logs, os.listdir(logs)[0], "attempt_0", name)).decode()
+
+    def test_the_console_shows_some_ranks_and_files_keep_all(self):
+        process = self.standalone("--nproc-per-node=3", "--log-dir=logs", "--tee=1",
+                                  "--local-ranks-filter=0,2", "--no-python", "sh", "-c", SPEAK)
+        self.assert_ends(process, 0)
+        for i in range(3):
+            self.assertEqual("out %d\n" % i in process.out, i != 1, process.out)
+            # Not redirected: shown or dropped.
+            self.assertEqual("err %d\n" % i in process.err, i != 1, process.err)
+            self.assertEqual(self.attempt("%d/stdout.log" % i), "out %d\n" % i)
+
+    def test_a_rank_that_is_not_shown_still_tells_why_it_failed(self):
+        process = self.standalone("--nproc-per-node=2", "--local-ranks-filter=0", "--no-python",
+                                  "sh", "-c", process_kit.ALL_ARE_UP +
+                                  "[ $RANK = 0 ] || { echo it broke >&2; exit 3; }; sleep 60")
+        self.assert_ends(process, 3, "last lines of stderr:\n    it broke\n")
+
+    def test_lines_with_a_text_are_gathered(self):
+        process = self.standalone(
+            "--nproc-per-node=2", "--log-dir=logs", "--tee=3", "--role=trainer",
+            "--duplicate-stdout-filters=apple,,pie,orange", "--duplicate-stderr-filters=apple",
+            "--no-python", "sh", "-c", "echo apple; echo apple,pie $RANK; echo an orange; "
+            "echo an apple >&2")
+        self.assert_ends(process, 0)
+        self.assertEqual(sorted(self.attempt("filtered_stdout.log").splitlines()),
+                         ["[trainer%d]:%s" % (i, text) for i in (0, 1)
+                          for text in ("an orange", "apple,pie %d" % i)])
+        self.assertEqual(sorted(self.attempt("filtered_stderr.log").splitlines()),
+                         ["[trainer0]:an apple", "[trainer1]:an apple"])
+
+    def test_prefixes_are_what_the_template_says(self):
+        for words, env, expected in (
+                (["--log-line-prefix-template=${rank}|${local_rank}|${role_name}> "], {},
+                 "0|0|default> hi\n"),
+                (["--log-line-prefix-template=a ", "--prefix=never"], {}, "hi\n"),
+                (["--prefix=always"], {"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE": "<${rank}>"},
+                 "<0>hi\n"),
+                (["--log-line-prefix-template=flag "],
+                 {"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE": "variable "}, "flag hi\n")):
+            process = self.standalone(*words, "--no-python", "echo", "hi", env=env)
+            self.assert_ends(process, 0)
+            self.assertEqual(process.out, expected)
+
+    def test_a_large_file_is_put_aside(self):
+        process = self.standalone("--log-dir=logs", "--redirects=1", "--log-max-bytes=64K",
+                                  "--no-python", "seq", "100000", "199999")
+        self.assert_ends(process, 0, "has reached --log-max-bytes again")
+        kept = self.attempt("0/stdout.log.1") + self.attempt("0/stdout.log")
+        self.assertTrue(kept.endswith("199998\n199999\n"))
+        self.assertTrue(64 << 10 <= len(kept) <= 128 << 10, len(kept))
+        self.assertEqual(process.err.count("--log-max-bytes"), 1)
+
+
+class Logs(process_kit.Case):
+    """`muster logs`."""
+
+    def test_files_of_all_attempts_are_read_together(self):
+        process = self.standalone("--nproc-per-node=2", "--log-dir=logs", "--redirects=3",
+                                  "--max-restarts=1", "--no-python", "sh", "-c",
+                                  process_kit.ALL_ARE_UP +
+                                  "echo out $RANK; echo err $RANK >&2; "
+                                  "exit $((1 - TORCHELASTIC_RESTART_COUNT))")
+        self.assert_ends(process, 0)
+        shown = self.run_to_end("logs", "logs")
+        self.assert_ends(shown, 0, "muster: logs of the newest run, logs/")
+        lines = shown.out.splitlines()
+        # A worker of attempt 0 may be stopped before it speaks; of attempt 1 none is.
+        self.assertEqual([line for line in lines if line.startswith("[1.")],
+                         ["[1.0]: out 0", "[1.0 err]: err 0", "[1.1]: out 1", "[1.1 err]: err 1"])
+        self.assertTrue(any(line.startswith("[0.") for line in lines), lines)
+        self.assertEqual(lines, sorted(lines, key=lambda line: line[:4]))
+        some = self.run_to_end("logs", "logs", "--rank=1", "--attempt=1")
+        self.assertEqual(some.out, "[1.1]: out 1\n[1.1 err]: err 1\n")
+
+    def test_growing_files_are_followed(self):
+        process = self.start("run", "--standalone", "--nproc-per-node=2", "--log-dir=logs", "-r1",
+                             "--max-restarts=1", "--no-python", "sh", "-c",
+                             "echo began; until [ -e go.$TORCHELASTIC_RESTART_COUNT ]; do "
+                             "sleep 0.05; done; echo more; "
+                             "exit $((1 - TORCHELASTIC_RESTART_COUNT))")
+        logs = os.path.join(self.work, "logs")
+        process_kit.wait_for(lambda: os.path.isdir(logs) and any(
+            "attempt_0" in os.listdir(os.path.join(logs, run)) for run in os.listdir(logs)),
+            "the first attempt's folder")
+        follower = self.start("logs", "-f", "--rank", "1", "logs")
+        follower.wait_for_output("[0.1]: began\n")
+        self.write("go.0", "")
+        follower.wait_for_output("[1.1]: began\n")
+        self.write("go.1", "")
+        follower.wait_for_output("[1.1]: more\n")
+        self.assert_ends(process, 0)
+        self.assertNotIn(".0]", follower.out)
+        follower.signal(signal.SIGTERM)
+        follower.wait()
+
+    def test_a_slip_ends_in_one_sentence(self):
+        for words, sentence in ((["none"], '"none" is no folder; name the --log-dir'),
+                                ([], "no folder was named; usage: muster logs"),
+                                (["--rank=x", "."], '--rank: "x" is not valid')):
+            self.assert_ends(self.run_to_end("logs", *words), 64, sentence)
+
+
+class DiskFull(process_kit.Case):
+    """BL-45: logs must not decide over training."""
+
+    def test_bl45_it_is_said_once_and_the_job_goes_on(self):
+        command = ('mount -t tmpfs -o size=1m t L && exec "$0" run --standalone '
+                   "--nproc-per-node=2 --log-dir=L --tee=3 --no-python "
+                   "sh -c 'seq 1000000 | head -c 4000000; echo end of $RANK'")
+        os.mkdir(os.path.join(self.work, "L"))
+        probe = process_kit.Process(self, ["unshare", "-Urm", "mount", "-t", "tmpfs", "t",
+                                           os.path.join(self.work, "L")])
+        if probe.wait() != 0:
+            self.skipTest("mount namespaces are refused here: " + probe.err)
+        process = process_kit.Process(self, ["unshare", "-Urm", "sh", "-c", command,
+                                             process_kit.MUSTER])
+        self.assert_ends(process, 0, "No space left on device; the job goes on without it")
+        for i in (0, 1):
+            self.assertIn("end of %d\n" % i, process.out)
+        # Each file once while it goes on, and once with what is missing.
+        self.assertEqual(process.err.count("cannot write"), 2, process.err)
+        self.assertEqual(process.err.count("bytes of output are missing in"), 2, process.err)
 
 
 if __name__ == "__main__":

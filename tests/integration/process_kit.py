@@ -182,6 +182,8 @@ class Case(unittest.TestCase):
         self.environment = {
             "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
             "TMPDIR": self.temporary,
+            # Else every job of several workers says that it is set.
+            "OMP_NUM_THREADS": "1",
             TAG_NAME: self.tag,
         }
 

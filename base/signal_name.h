@@ -1,14 +1,14 @@
 // Names of signals for people: "SIGKILL". Pure; the C library's sigabbrev_np() isn't everywhere.
-#ifndef MUSTER_AGENT_CORE_SIGNAL_NAME_H_
-#define MUSTER_AGENT_CORE_SIGNAL_NAME_H_
+#ifndef MUSTER_BASE_SIGNAL_NAME_H_
+#define MUSTER_BASE_SIGNAL_NAME_H_
 
 #include <string>
 
-namespace muster::agent {
+namespace muster {
 
 // "SIGKILL" for 9; "SIGRTMIN+1" for 35; "signal 99" for a number that has no name.
 std::string SignalName(int signal);
 
-}  // namespace muster::agent
+}  // namespace muster
 
-#endif  // MUSTER_AGENT_CORE_SIGNAL_NAME_H_
+#endif  // MUSTER_BASE_SIGNAL_NAME_H_

@@ -1,8 +1,8 @@
-#include "agent/core/signal_name.h"
+#include "base/signal_name.h"
 
 #include <array>
 
-namespace muster::agent {
+namespace muster {
 
 std::string SignalName(int signal) {
   // Linux numbers, the same on every machine that muster builds for.
@@ -23,4 +23,4 @@ std::string SignalName(int signal) {
   return "signal " + std::to_string(signal);
 }
 
-}  // namespace muster::agent
+}  // namespace muster

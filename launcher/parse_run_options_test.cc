@@ -1,4 +1,4 @@
-#include "launcher/run_options.h"
+#include "launcher/parse_run_options.h"
 
 #include <csignal>
 
@@ -118,6 +118,91 @@ TEST(RunOptions, TakesEveryFlag) {
   EXPECT_EQ(options.prefix, PrefixChoice::kNever);
 }
 
+TEST(RunOptions, TakesWhatIsSaidOfWorkers) {
+  RunOptions options = Parse({"p"});
+  EXPECT_EQ(options.threads, ThreadChoice{});
+  EXPECT_EQ(options.numa_binding, NumaBinding::kNone);
+  EXPECT_EQ(options.input, agent::InputChoice{});
+  options = Parse({"--omp-threads=4", "--numa-binding=core-complex", "--virtual-local-rank",
+                   "--stdin=3", "--run-path", "--no-python", "p"});
+  EXPECT_EQ(options.threads, (ThreadChoice{ThreadChoice::Kind::kNumber, 4}));
+  EXPECT_EQ(options.numa_binding, NumaBinding::kCoreComplex);
+  EXPECT_TRUE(options.virtual_local_rank);
+  EXPECT_EQ(options.input, (agent::InputChoice{agent::InputChoice::Kind::kRank, Rank(3)}));
+  // As torchrun: --run-path counts.
+  EXPECT_TRUE(options.run_path);
+  EXPECT_FALSE(options.no_python);
+  options = Parse({"--omp_threads", "auto", "--stdin=all", "p"});
+  EXPECT_EQ(options.threads.kind, ThreadChoice::Kind::kAuto);
+  EXPECT_EQ(options.input.kind, agent::InputChoice::Kind::kAll);
+  EXPECT_EQ(Parse({"--stdin=none", "p"}).input.kind, agent::InputChoice::Kind::kNone);
+}
+
+TEST(RunOptions, TakesSignalsByName) {
+  EXPECT_THAT(Parse({"p"}).stop_signals, ElementsAre(SIGTERM, SIGINT, SIGHUP, SIGQUIT));
+  EXPECT_THAT(Parse({"--signals-to-handle=SIGTERM, USR1,SIGTERM", "p"}).stop_signals,
+              ElementsAre(SIGTERM, SIGUSR1));
+}
+
+TEST(RunOptions, TakesWhatIsSaidOfOutput) {
+  RunOptions options = Parse({"--local-ranks-filter=0,2", "--log-max-bytes=100M",
+                              "--duplicate-stdout-filters=apple,,pie,orange",
+                              "--duplicate-stderr-filters", "", "p"});
+  EXPECT_THAT(options.shown_ranks, ElementsAre(0, 2));
+  EXPECT_EQ(options.log_max_bytes, 100 << 20);
+  EXPECT_THAT(options.stdout_filters, ElementsAre("apple,pie", "orange"));
+  EXPECT_THAT(options.stderr_filters, testing::IsEmpty());
+  EXPECT_EQ(Parse({"--log-max-bytes=65536", "p"}).log_max_bytes, 65536);
+  EXPECT_EQ(Parse({"--log-max-bytes=3g", "p"}).log_max_bytes, int64_t{3} << 30);
+}
+
+TEST(RunOptions, NotesWhatHasNoEffect) {
+  EXPECT_THAT(Parse({"p"}).idle, testing::IsEmpty());
+  EXPECT_THAT(Parse({"--monitor-interval=1", "--event-log-handler=console",
+                     "--rdzv-conf=read_timeout=60,timeout=9", "p"},
+                    {{"PET_START_METHOD", "spawn"}})
+                  .idle,
+              ElementsAre("--rdzv-conf read_timeout", "PET_START_METHOD", "--monitor-interval",
+                          "--event-log-handler"));
+  EXPECT_THAT(Parse({"--event-log-handler=null", "p"}).idle, testing::IsEmpty());
+}
+
+TEST(RunOptions, TwoOfTorchrunsHaveNoVariable) {
+  const Variables variables = {{"PET_LOGS_SPECS", "x"}, {"PET_NUMA_BINDING", "node"}};
+  EXPECT_EQ(Parse({"p"}, variables).numa_binding, NumaBinding::kNone);
+  EXPECT_EQ(Parse({"--logs-specs=default", "p"}).log_dir, "");
+  EXPECT_THAT(ErrorOf({"--logs-specs=mine", "p"}),
+              HasSubstr("--logs-specs=\"mine\" names a class of a Python package"));
+}
+
+TEST(RunOptions, EveryFlagHasItsVariable) {
+  const Variables variables = {{"PET_OMP_THREADS", "2"},
+                               {"PET_VIRTUAL_LOCAL_RANK", "2"},
+                               {"PET_RUN_PATH", "00"},
+                               {"PET_LOCAL_RANKS_FILTER", "1"},
+                               {"PET_SIGNALS_TO_HANDLE", "SIGUSR2"}};
+  RunOptions options = Parse({"p"}, variables);
+  EXPECT_EQ(options.threads.number, 2);
+  EXPECT_TRUE(options.virtual_local_rank);
+  EXPECT_FALSE(options.run_path);
+  EXPECT_THAT(options.shown_ranks, ElementsAre(1));
+  EXPECT_THAT(options.stop_signals, ElementsAre(SIGUSR2));
+}
+
+TEST(RunOptions, NamesTheBoundOfWhatIsTooLarge) {
+  const struct {
+    std::string word, error;
+  } kCases[] = {
+      {"--max-restarts=1000001", "is too large, the most is 1000000; allowed: a whole number"},
+      {"--nnodes=2:2000000", "\"2:2000000\" is too large, the most is 1000000; allowed: N or"},
+      {"--nproc-per-node=99999999999999999999", "is too large, the most is 4096; allowed: 1 to"},
+      {"--shutdown-timeout=1e12", "is too large, the most is 31536000; allowed: seconds"},
+      {"--redirects=5000:1", "RANK:V"},
+      {"--log-max-bytes=99999999999G", "is too large, the most is 2147483647; allowed: bytes"},
+  };
+  for (const auto& c : kCases) EXPECT_THAT(ErrorOf({c.word, "p"}), HasSubstr(c.error)) << c.word;
+}
+
 TEST(RunOptions, TakesTheRulesOfRestartsAndNodes) {
   RunOptions options = Parse({"p"});
   EXPECT_EQ(options.max_restarts_per_hour, 0);
@@ -225,13 +310,22 @@ TEST(RunOptions, NamesFlagValueAndWhatIsAllowed) {
       {"--lost-contact", "goon", "auto, go-on or stop"},
       {"--max-node-failures", "", "0 or more"},
       {"--max-node-failures", "-1", "0 or more"},
-      {"--max-node-failures", "1000001", "0 or more"},
+      {"--max-node-failures", "1000001", "the most is 1000000"},
       {"--hang-timeout", "", "seconds, 0 or more"},
       {"--hang-timeout", "-1", "seconds, 0 or more"},
       {"--hang-timeout", "0.5", "0 (off), or at least 1 second"},
       {"--hang-timeout", "nan", "seconds, 0 or more"},
       {"--stack-signal", "KILL", "a signal that can be caught, or none"},
       {"--stack-signal", "", "a signal that can be caught, or none"},
+      {"--omp-threads", "0", "1 to 65536, or auto"},
+      {"--numa-binding", "socket2", "node, socket, exclusive or core-complex"},
+      {"--stdin", "-1", "none, all, or the rank that reads it"},
+      {"--signals-to-handle", "SIGTERM,SIGKILL", "names of signals that can stop a job"},
+      {"--signals-to-handle", "SIGCHLD", "names of signals that can stop a job"},
+      {"--signals-to-handle", "", "names of signals that can stop a job"},
+      {"--local-ranks-filter", "0,x", "local ranks, such as 0,1,2"},
+      {"--log-max-bytes", "10", "at least 64K"},
+      {"--log-max-bytes", "M", "at least 64K"},
   };
   for (const auto& c : kCases) {
     EXPECT_THAT(ErrorOf({c.flag + "=" + c.value, "p"}),
@@ -271,8 +365,18 @@ TEST(RunOptions, ChecksTheRendezvousConfiguration) {
             seconds(9));
 }
 
+TEST(RunOptions, PreloadsModulesThatPythonCouldImport) {
+  EXPECT_EQ(Parse({"--preload=torch,numpy.linalg", "p"}).preload, "torch,numpy.linalg");
+  EXPECT_EQ(Parse({"p"}, {{"PET_PRELOAD", "torch"}}).preload, "torch");
+  for (const char* bad : {"a,,b", "a,", "a b", "../a", "a=b"}) {
+    EXPECT_THAT(ErrorOf({std::string("--preload=") + bad, "p"}), HasSubstr("MODULE,MODULE"));
+  }
+}
+
 TEST(RunOptions, ChecksWhatExcludesEachOther) {
   EXPECT_THAT(ErrorOf({"-m", "--no-python", "x"}), HasSubstr("-m and --no-python"));
+  EXPECT_THAT(ErrorOf({"--preload=os", "--no-python", "x"}),
+              HasSubstr("--preload and --no-python"));
   EXPECT_THAT(ErrorOf({"--standalone"}), HasSubstr("no program was named"));
   EXPECT_THAT(ErrorOf({""}), HasSubstr("is empty"));
 }

@@ -1,0 +1,110 @@
+#include "launcher/parse_run_options.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "base/env.h"
+#include "launcher/command_line.h"
+#include "launcher/fault_setters.h"
+#include "launcher/meeting_setters.h"
+#include "launcher/output_setters.h"
+#include "launcher/run_flags.h"
+#include "launcher/run_setters.h"
+#include "launcher/worker_setters.h"
+
+namespace muster::launcher {
+namespace {
+
+using GivenByName = std::map<std::string, Given, std::less<>>;
+
+std::string VariableName(std::string_view flag) {
+  std::string name = "PET_";
+  for (char c : flag) name += c == '-' ? '_' : static_cast<char>(std::toupper(c));
+  return name;
+}
+
+GivenByName Collect(const CommandLine& line, const GetEnv& get_env) {
+  GivenByName given;
+  for (const FlagSpec& flag : kRunFlags) {
+    std::string name(flag.name);
+    if (auto it = line.values.find(name); it != line.values.end()) {
+      given[name] = {"--" + name, it->second};
+      continue;
+    }
+    // --help and --version, and two that torchrun reads from its command line alone.
+    if (flag.group == kOtherFlags || name == "logs-specs" || name == "numa-binding") continue;
+    std::string variable = VariableName(name);
+    const char* value = get_env(variable.c_str());
+    // An empty variable is a script's way of not setting it.
+    if (value != nullptr && *value != '\0') given[name] = {variable, value};
+  }
+  return given;
+}
+
+absl::Status CheckTogether(const RunOptions& options) {
+  if (options.is_module && options.no_python) {
+    return absl::InvalidArgumentError(
+        "-m and --no-python exclude each other: a module can only be run by Python");
+  }
+  if (options.no_python && !options.preload.empty()) {
+    return absl::InvalidArgumentError(
+        "--preload and --no-python exclude each other: only Python imports modules");
+  }
+  if (options.program.empty()) {
+    return absl::InvalidArgumentError(
+        "no program was named; usage: muster run [options] PROGRAM [arguments]");
+  }
+  if (options.program.front().empty()) {
+    return absl::InvalidArgumentError("the name of the program is empty");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<RunOptions> ParseRunOptions(std::span<const std::string> words,
+                                           const GetEnv& get_env) {
+  absl::StatusOr<CommandLine> line = ParseCommandLine(kRunFlags, words);
+  if (!line.ok()) return line.status();
+  RunOptions options;
+  options.wants_help = line->values.contains("help");
+  options.wants_version = line->values.contains("version");
+  if (options.wants_help || options.wants_version) return options;
+
+  GivenByName given = Collect(*line, get_env);
+  const char* timeout = get_env(env::kShutdownTimeout);
+  if (timeout != nullptr && *timeout != '\0' && !given.contains("shutdown-timeout")) {
+    given["shutdown-timeout"] = {env::kShutdownTimeout, timeout};
+  }
+  const char* topology = get_env(env::kTopologyKey);
+  if (topology != nullptr && *topology != '\0' && !given.contains("topology-key")) {
+    given["topology-key"] = {env::kTopologyKey, topology};
+  }
+  for (const auto& setters : {MeetingSetters(), WorkerSetters(), FaultSetters(), OutputSetters()}) {
+    for (const auto& [name, set] : setters) {
+      auto it = given.find(name);
+      if (it == given.end()) continue;
+      if (absl::Status status = set(it->second, options); !status.ok()) return status;
+    }
+  }
+  // As torchrun has it, whatever else is said.
+  if (options.run_path) options.is_module = options.no_python = false;
+  options.program = std::move(line->rest);
+  if (absl::Status status = CheckTogether(options); !status.ok()) return status;
+  return options;
+}
+
+std::string RunHelp() {
+  return HelpPage(
+      "Starts a group of workers on one or several nodes, watches them, and starts them again\n"
+      "when one fails. Every option may also be set as PET_<NAME>, as with torchrun, but for\n"
+      "--logs-specs and --numa-binding. Those marked * are muster's own.\n\n"
+      "Usage: muster run [options] [--] PROGRAM [arguments of the program]\n",
+      kRunFlags);
+}
+
+}  // namespace muster::launcher

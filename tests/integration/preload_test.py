@@ -1,0 +1,185 @@
+#!/usr/bin/python3
+"""--preload: workers forked from a Python that has imported their modules are as ones started afresh."""
+import os
+import re
+import signal
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import process_kit
+from process_kit import wait_for
+
+SEEN = """import os, sys
+print(sys.argv, __name__, __file__, __package__, __spec__, __loader__.path, sorted(globals()))
+print(sys.path, sys.orig_argv, os.getcwd(), sys.stdin.read(), sorted(os.listdir('/proc/self/fd'))[:3])
+print(sorted(name for name in os.environ if not name.startswith('_')))
+print([os.environ[name] for name in ('RANK', 'WORLD_SIZE', 'TORCHELASTIC_RESTART_COUNT', 'OMP_NUM_THREADS')])
+print(os.getsid(0) == os.getpid(), os.getpgrp() == os.getpid(), os.environ['GREETING'])
+"""
+# Name of the script, or of the module behind -m: what it holds.
+PROGRAMS = {
+    "seen.py": SEEN,
+    "exit_3.py": "import sys; sys.exit(3)",
+    "exit_text.py": "import sys; sys.exit('bye')",
+    "exit_now.py": "import os; os._exit(7)",
+    "exception.py": "def f():\n    raise ValueError('x')\nf()\n",
+    "cause.py": "try:\n    1 / 0\nexcept Exception as e:\n    raise RuntimeError('y') from e\n",
+    "syntax.py": "def f(:\n",
+    "interrupt.py": "raise KeyboardInterrupt\n",
+    "kill.py": "import os; os.kill(os.getpid(), 9)",
+    "hook.py": "import sys\nsys.excepthook = lambda t, v, tb: print(t, v, tb.tb_frame.f_code.co_filename)\n1/0\n",
+    "at_exit.py": "import atexit, threading, time\natexit.register(print, 'at exit')\n"
+                  "threading.Thread(target=lambda: (time.sleep(.1), print('thread'))).start()\nprint('main')\n",
+    "processes.py": "import multiprocessing as m\ndef f(x):\n    return 2 * x\nif __name__ == '__main__':\n"
+                    "    for way in ('fork', 'spawn'):\n        print(m.get_context(way).Pool(2).map(f, [1, 2]))\n",
+    "pickles.py": "import pickle\nclass A:\n    pass\nprint(pickle.loads(pickle.dumps(A())).__class__)\n",
+    "notes.py": "from dataclasses import dataclass\n@dataclass\nclass A:\n    x: int = 1\ny: int = 3\n"
+                "print(A(), __annotations__)\n",
+    "signals.py": "import signal\nprint({s: str(signal.getsignal(s)) for s in signal.valid_signals()})\n",
+    "pkg/__init__.py": "",
+    "pkg/mod.py": SEEN.replace("__spec__", "__spec__.name"),
+    "pkg/bad.py": "1 / 0\n",
+    "folder/__main__.py": SEEN.replace("__spec__", "__spec__.name"),
+}
+COMMANDS = [[name] for name in PROGRAMS if "/" not in name] + [
+    ["./seen.py"], ["seen.py", "--preload=os", "", "two words", "ä\n"], ["-m", "pkg.mod", "-m", "x"],
+    ["-m", "pkg.bad"], ["folder"]]
+
+
+class Parity(process_kit.Case):
+    def test_as_a_fresh_start(self):
+        for name, text in PROGRAMS.items():
+            self.write(name, text)
+        self.environment.update(GREETING="hé\nllo")
+        for words in COMMANDS:
+            with self.subTest(words=words):
+                ends = [self.end_of(words, *options) for options in ([], ["--preload=json,decimal"])]
+                self.assertEqual(*ends)
+
+    def end_of(self, words, *options):
+        process = self.standalone("--nproc-per-node=2", "--prefix=never", "--tee=0:3", "--redirects=1:3",
+                                  "--log-dir=logs", *options, *words)
+        code = process.wait()
+        said = [line for line in process.err.splitlines() if "File " in line or "Error" in line]
+        self.assertNotIn("without --preload", process.err)
+        # The one thing that is another one's in every start.
+        return code, sorted(process.out.splitlines()), [re.sub(r"pid \d+|/logs/\S+", "", line) for line in said]
+
+
+class Imports(process_kit.Case):
+    def test_are_made_once_for_all_rounds(self):
+        self.write("heavy.py", "print('imported', flush=True)\n")
+        script = self.write("t.py", "import heavy, os\nos._exit(os.environ['TORCHELASTIC_RESTART_COUNT'] != '2')\n")
+        process = self.standalone("--nproc-per-node=2", "--max-restarts=2", "--preload=heavy", script)
+        self.assert_ends(process, 0)
+        self.assertEqual(process.out.count("imported"), 1, process.out)
+
+    def test_random_numbers_differ(self):
+        script = self.write("r.py", "import random\nprint(random.random())\n")
+        process = self.standalone("--nproc-per-node=4", "--prefix=never", "--preload=random", script)
+        self.assert_ends(process, 0)
+        self.assertEqual(len(set(process.out.split())), 4, process.out)
+
+    def test_what_cannot_be_forked_is_said_and_started_afresh(self):
+        self.write("threads.py", "import threading, time\n"
+                                 "threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()\n")
+        self.write("leaves.py", "import sys\nsys.exit(4)\n")
+        self.write("dies.py", "import os\nos._exit(5)\n")
+        script = self.write("t.py", "import os\nprint('ran', os.environ['RANK'])\n")
+        for module, why in (("absent", "import absent failed: ModuleNotFoundError: No module named 'absent'"),
+                            ("threads", "import threads started 1 threads"),
+                            ("leaves", "import leaves failed: SystemExit: 4"),
+                            ("dies", "its process ended")):
+            with self.subTest(module=module):
+                process = self.standalone("--nproc-per-node=2", "--prefix=never", "--preload=json," + module, script)
+                self.assert_ends(process, 0)
+                self.assertEqual(sorted(process.out.split("\n")), ["", "ran 0", "ran 1"])
+                self.assertIn("muster: workers start without --preload: " + why, process.err)
+
+    def test_a_python_that_is_not_there(self):
+        script = self.write("t.py", "")
+        process = self.standalone("--preload=json", script, env={"PYTHON_EXEC": "/nowhere/python"})
+        self.assertNotEqual(process.wait(), 0)
+        self.assertIn("/nowhere/python", process.err)
+
+    def test_bad_names_and_programs(self):
+        for words, why in ((["--preload=a,,b", "t.py"], '"a,,b"'), (["--preload=../x", "t.py"], '"../x"'),
+                           (["--preload=os", "--no-python", "true"], "only Python imports modules")):
+            process = self.standalone(*words)
+            self.assert_ends(process, 64)
+            self.assertIn(why, process.err)
+
+
+class Lifetime(process_kit.Case):
+    SLEEPER = "import os, time\nopen('up.%s' % os.environ['RANK'], 'w').close()\ntime.sleep(1000)\n"
+
+    def start_sleepers(self, *options):
+        script = self.write("sleep.py", self.SLEEPER)
+        process = self.start("run", "--standalone", "--nproc-per-node=2", "--preload=json", *options, script)
+        wait_for(lambda: all(os.path.exists(os.path.join(self.work, "up.%d" % i)) for i in (0, 1)), "both workers")
+        return process
+
+    def preloaded(self, process):
+        guardian = process_kit.guardian_of(process.pid)
+        found = [pid for pid in process_kit.all_pids() if process_kit.parent_of(pid) == guardian and
+                 process_kit.read("/proc/%d/cmdline" % pid).startswith(b"muster-preload json")]
+        self.assertEqual(len(found), 1)
+        return found[0]
+
+    def test_ps_shows_the_workers_command(self):
+        process = self.start_sleepers()
+        guardian = process_kit.guardian_of(process.pid)
+        shown = [process_kit.read("/proc/%d/cmdline" % pid) for pid in process_kit.all_pids()
+                 if process_kit.parent_of(pid) == guardian]
+        self.assertEqual(sum(b"sleep.py" in line for line in shown), 2, shown)
+        process.signal(signal.SIGTERM)
+        process.wait()
+
+    def test_dies_with_the_agent(self):
+        process = self.start_sleepers()
+        self.preloaded(process)
+        process.popen.kill()
+        process.wait()
+        wait_for(lambda: not process_kit.tagged(self.tag), "the end of all")
+
+    def test_workers_die_with_the_guardian(self):
+        process = self.start_sleepers()
+        os.kill(process_kit.guardian_of(process.pid), signal.SIGKILL)
+        self.assert_ends(process, 70)
+        wait_for(lambda: not process_kit.tagged(self.tag), "the end of all")
+
+    def test_without_it_the_next_round_starts_afresh(self):
+        script = self.write("t.py", "import os, time\nopen('up.%s' % os.environ['RANK'], 'w').close()\n"
+                                    "while os.environ['TORCHELASTIC_RESTART_COUNT'] == '0' and "
+                                    "not os.path.exists('go'):\n    time.sleep(0.01)\n"
+                                    "os._exit(os.environ['TORCHELASTIC_RESTART_COUNT'] == '0')\n")
+        process = self.start("run", "--standalone", "--nproc-per-node=2", "--preload=json", "--max-restarts=1", script)
+        wait_for(lambda: all(os.path.exists(os.path.join(self.work, "up.%d" % i)) for i in (0, 1)), "both workers")
+        os.kill(self.preloaded(process), signal.SIGKILL)
+        wait_for(lambda: "without --preload: its process ended" in process.err, "the line about it")
+        self.write("go", "")
+        self.assert_ends(process, 0)
+
+    def test_a_frozen_one_holds_nobody_up(self):
+        script = self.write("t.py", "import os, time\nopen('up.%s' % os.environ['RANK'], 'w').close()\n"
+                                    "while os.environ['TORCHELASTIC_RESTART_COUNT'] == '0' and "
+                                    "not os.path.exists('go'):\n    time.sleep(0.01)\n"
+                                    "os._exit(os.environ['TORCHELASTIC_RESTART_COUNT'] == '0')\n")
+        process = self.start("run", "--standalone", "--nproc-per-node=2", "--preload=json", "--max-restarts=1", script)
+        wait_for(lambda: all(os.path.exists(os.path.join(self.work, "up.%d" % i)) for i in (0, 1)), "both workers")
+        os.kill(self.preloaded(process), signal.SIGSTOP)
+        self.write("go", "")
+        self.assert_ends(process, 0)
+        self.assertIn("without --preload: its process didn't fork a worker within two seconds", process.err)
+
+    def test_stopped_while_it_imports(self):
+        self.write("slow.py", "import time\nopen('importing', 'w').close()\ntime.sleep(1000)\n")
+        script = self.write("t.py", "")
+        process = self.start("run", "--standalone", "--preload=slow", script)
+        wait_for(lambda: os.path.exists(os.path.join(self.work, "importing")), "the import")
+        process.signal(signal.SIGTERM)
+        self.assert_ends(process, 143)
+
+
+if __name__ == "__main__":
+    process_kit.main()
