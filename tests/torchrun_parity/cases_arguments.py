@@ -2,7 +2,8 @@
 from parity_case import ARGV, ENVIRONMENT, EXIT, FOLDER, INPUT, NOTES, RANKS, STDOUT, Case, Other
 
 # torchrun fills its worker's words in a template, in which $$ is one dollar and ${local_rank} the rank.
-NO_TEMPLATE = "arguments reach the program byte for byte: a shell's $$ must not become $"
+NO_TEMPLATE = ("arguments reach the program byte for byte: a shell's $$ must not become $; --local-rank-in-args "
+               "replaces ${local_rank}, and nothing else")
 # Python's argparse goes on looking for options, and eats the first --.
 NOT_LOOKED_AT = "what follows the program is the program's: it is never looked at"
 SHORTENED = ("--r=16", "--log", "5", "--mo", "0.9")
@@ -32,7 +33,9 @@ ARGUMENTS = (
     after_program("numbers_and_dashes", "-1", "-", "---", "-1e5", "0x10"),
     after_program("dollars_double", "pid is $$", "$${local_rank}",
                   others=(Other(ARGV, {"0.0": ["train.py", "pid is $$", "$${local_rank}"]}, NO_TEMPLATE),)),
-    after_program("dollar_local_rank", "--rank=${local_rank}", options=("--nproc-per-node=2",)),
+    after_program("dollar_local_rank", "--rank=${local_rank}", options=("--nproc-per-node=2",),
+                  others=(Other(ARGV, {"0.%d" % rank: ["train.py", "--rank=${local_rank}"] for rank in (0, 1)},
+                                NO_TEMPLATE),)),
     Case("many_arguments", command=("train.py", *("word%d" % i for i in range(2000))), facts=(NOTES,),
          program="note(count=len(sys.argv)); say(sys.argv[-1])"),
     Case("a_long_argument", command=("train.py", "x" * 100000), facts=(NOTES,),

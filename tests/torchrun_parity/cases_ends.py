@@ -1,6 +1,7 @@
 """The table, part 3: how workers end, and what becomes of the launcher."""
 import signal
 
+import facts as plain
 from parity_case import ENVIRONMENT, ERROR_FILE, EXIT, LOGS, NOTES, SUMMARY, Case, Other
 
 TWO = ("--nproc-per-node=2",)
@@ -90,6 +91,15 @@ def main():
     raise RuntimeError("wrong shape in %d" % RANK)
 main()
 """
+REASON = ("job * failed: worker rank 0 (local rank 0, pid *) on node * exited with code 8; --max-restarts is 0, so it "
+          "was not restarted")
+
+
+def error_record(code, message):
+    return {"message": message, "keys": ["errorCode", "extraInfo", "message"], "extra": ["py_callstack", "timestamp"],
+            "errorCode": code, "last line": [message], "timestamp": "str"}
+
+
 ERRORS = (
     ends("an_error_file", "write_error('wrong shape'); sys.exit(1)", 1, SUMMARY),
     ends("an_error_file_and_a_code", "write_error('wrong shape'); sys.exit(9)", 9, SUMMARY),
@@ -108,8 +118,10 @@ ERRORS = (
          "hold()", 8, ERROR_FILE, options=TWO,
          environment=(("TORCHELASTIC_ERROR_FILE", "{work}/own_error.json"),)),
     ends("no_own_error_file_without_the_workers", "sys.exit(8)", 8, ERROR_FILE,
-         environment=(("TORCHELASTIC_ERROR_FILE", "{work}/own_error.json"),)),
-    ends("record_writes_what_is_shown", RECORD, 1, SUMMARY, ERROR_FILE, needs_torch=True, has_last_words=True,
+         environment=(("TORCHELASTIC_ERROR_FILE", "{work}/own_error.json"),),
+         others=(Other(ERROR_FILE, error_record(8, REASON),
+                       "whoever looks there learns why the job failed, also where no worker left a word"),)),
+    ends("record_writes_what_is_shown", RECORD, 1, SUMMARY, ERROR_FILE, needs_torch=True,
          environment=(("TORCHELASTIC_ERROR_FILE", "{work}/own_error.json"),)),
 )
 
@@ -123,13 +135,28 @@ environment = dict(os.environ, PARITY_OUT=inner)
 end = subprocess.run(command + ['--rdzv%sbackend=c10d' % dash, '--rdzv%sendpoint=localhost:0' % dash,
                                 '--nproc%sper%snode=2' % (dash, dash), 'inner.py'], env=environment)
 """
+OWN_CODE = "a launcher within a launcher ends with its worker's own code as well"
+
+
+def failed(program, rank, code, message):
+    """muster's summary of one failure with an error file that isn't kept."""
+    return ["=====", program + " FAILED", "-----", "Failures:", "  <NO_OTHER_FAILURES>", "-----",
+            "Root Cause (first observed failure):", "[0]:", "  time      : *", "  host      : *",
+            "  rank      : %d (local_rank: %d)" % (rank, rank), "  exitcode  : %d (pid: *)" % code,
+            "  error_file: <N/A>", "  traceback : Traceback (most recent call last):", plain.INNER,
+            "  RuntimeError: " + message, "====="]
+
+
 NESTED = (
     ends("nested", INNER + "say('inner ended with %d' % end.returncode)", 0,
          files=(("inner.py", "from probe import *\nsay('inner rank %d of %d' % (RANK, WORLD))\n"),)),
     ends("nested_error_files", INNER + "sys.exit(end.returncode)", 8, ERROR_FILE, SUMMARY,
          files=(("inner.py", "from probe import *\nall_up()\nif RANK == 1: write_error('deep below'); sys.exit(8)\n"
                              "hold()\n"),),
-         environment=(("TORCHELASTIC_ERROR_FILE", "{work}/own_error.json"),)),
+         environment=(("TORCHELASTIC_ERROR_FILE", "{work}/own_error.json"),),
+         others=(Other(ERROR_FILE, error_record(8, "RuntimeError: deep below"), OWN_CODE),
+                 Other(SUMMARY, [[*failed("inner.py", 1, 8, "deep below"), *failed("train.py", 0, 8, "deep below")]],
+                       OWN_CODE))),
 )
 
 CASES = CODES + SIGNALS + RESTARTS + ERRORS + NESTED

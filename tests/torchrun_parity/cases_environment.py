@@ -3,6 +3,8 @@ import os
 
 from parity_case import ENVIRONMENT, EXIT, RANKS, STDOUT, Case, Other
 
+# Under Python before 3.12, since each option has two spellings.
+SHORT = "torchrun's options may be shortened as with 1.13, while there is only one it can be; the newest refuses most"
 TWO = ("--nproc-per-node=2",)
 
 
@@ -107,9 +109,10 @@ COUNTS = (
     Case("port_nonsense", options=("--master-port=http",), code=64),
     Case("start_method_nonsense", options=("--start-method=hope",), code=64),
     Case("rdzv_conf_nonsense", options=("--rdzv-conf=abc",), code=64),
-    Case("shortened_option", options=("--nproc=2",), code=64,
-         others=(Other(EXIT, ["failed"], "an option that is added later must not change what a script means"),
-                 Other(RANKS, [], "as above"), Other(STDOUT, {}, "as above"))),
+    Case("shortened_option", options=("--nproc=2",), others=(
+        Other(EXIT, ["ok"], SHORT), Other(RANKS, ["0.0", "0.1"], SHORT),
+        Other(STDOUT, {"0": ["here"], "1": ["here"]}, SHORT))),
+    Case("shortened_option_that_may_be_two", options=("--rdzv=x",), code=64),
     Case("help", options=("--help",), program="", command=(), without=(STDOUT,)),
 )
 

@@ -21,6 +21,18 @@ CASES = (
     Case("virtual_local_rank", options=("--virtual-local-rank", *TWO), facts=(ENVIRONMENT,), since=(2, 8)),
     Case("virtual_local_rank_of_given_devices", options=("--virtual-local-rank", *TWO), facts=(ENVIRONMENT,),
          environment=(("CUDA_VISIBLE_DEVICES", "5,7"),), since=(2, 8)),
+    Case("pet_signals_to_handle", environment=(("PET_SIGNALS_TO_HANDLE", "SIGUSR2"),), options=TWO, facts=(NOTES,),
+         program="leave_on(signal.SIGUSR2)\nhold()", code=140, strike=("launcher", signal.SIGUSR2), ready=2,
+         since=(2, 9)),
+    Case("pet_shutdown_timeout", environment=(("PET_SHUTDOWN_TIMEOUT", "1"),), options=TWO, code=2, since=(2, 12),
+         program="signal.signal(signal.SIGTERM, signal.SIG_IGN); mark('ready')\nall_up()\n"
+                 "if RANK == 1: wait_mark('ready', 0); sys.exit(2)\nhold()"),
+    Case("pet_virtual_local_rank", environment=(("PET_VIRTUAL_LOCAL_RANK", "1"),), options=TWO, facts=(ENVIRONMENT,),
+         since=(2, 8)),
+    Case("pet_event_log_handler", environment=(("PET_EVENT_LOG_HANDLER", "null"),), since=(2, 5)),
+    Case("logs_specs_unknown", options=("--logs-specs=hope",), code=64, since=(2, 3)),
+    Case("signals_to_handle_sigterm_alone", options=("--signals-to-handle=SIGTERM", *TWO), facts=(NOTES,), code=143,
+         program="leave_on(signal.SIGTERM)\nhold()", strike=("launcher", signal.SIGTERM), ready=2, since=(2, 9)),
     Case("pet_local_addr", environment=(("PET_LOCAL_ADDR", "127.0.0.1"), ("PET_RDZV_BACKEND", "c10d"),
                                         ("PET_RDZV_ENDPOINT", "127.0.0.1:{port}")), facts=(ENVIRONMENT,), since=(2, 0)),
 )

@@ -68,11 +68,20 @@ NEWER = (
     output("prefix_template", ("--tee=3", "--role=r"),
            environment=((TEMPLATE, "<${role_name} ${local_rank}/${rank}> "),), facts=(LOGS,), since=(2, 3),
            program="print('x')"),
+    output("log_line_prefix_template", ("--tee=3", "--log-line-prefix-template=${role_name}-${local_rank}-${rank}: "),
+           environment=((TEMPLATE, "not this one "),), facts=(LOGS,), since=(2, 15), program="print('x')"),
+    output("log_line_prefix_template_by_environment", ("--tee=3",), facts=(LOGS,), since=(2, 15), program="print('x')",
+           environment=(("PET_LOG_LINE_PREFIX_TEMPLATE", "(${rank})"),)),
     output("duplicate_stdout_filters", ("--tee=3", "--duplicate-stdout-filters=again"), since=(2, 9)),
     output("duplicate_stderr_filters", ("--tee=3", "--duplicate-stderr-filters=err"), since=(2, 9)),
     output("duplicate_both", ("--tee=3", "--duplicate-stdout-filters=out,again", "--duplicate-stderr-filters=none"),
            since=(2, 9)),
-    output("duplicate_without_tee", ("--redirects=3", "--duplicate-stdout-filters=out"), since=(2, 9)),
+    output("duplicate_without_tee", ("--redirects=3", "--duplicate-stdout-filters=out"), since=(2, 9),
+           others=(Other(LOGS, {"random_*/attempt_0/%d/%s.log" % (rank, name): [text.format(r=rank) for text in texts]
+                                for rank in (0, 1)
+                                for name, texts in (("stdout", ("{r}|out", "{r}|again", "")),
+                                                    ("stderr", ("{r}|err", "")))},
+                         "nothing is tee'd that could be filtered, so there is a warning in place of an empty file"),)),
 )
 
 CASES = VALUES + SHAPES + PLAIN + NEWER

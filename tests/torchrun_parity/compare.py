@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Prints where muster's answers differ from what was recorded of torchrun, rules and reasons applied.
 
-  compare.py --muster=BINARY [--only=REGEX] [--gaps]     --gaps: also what gaps.py lists
+  compare.py --muster=BINARY [--only=REGEX] [--gaps] [--preload=MODULES]     --gaps: also what gaps.py lists
 """
 import argparse
 import json
@@ -26,12 +26,12 @@ def plain(value):
     return json.loads(json.dumps(value))
 
 
-def answer_of_muster(case, binary):
+def answer_of_muster(case, binary, preload=""):
     """(facts, exit codes, what is left, what was said) of the case under muster."""
     def use(raw):
         said = b"\n".join(raw.out + raw.err).decode(errors="replace")
         return plain(facts.facts_of(case, raw)), raw.codes, raw.what_is_left(), said[-6000:]
-    return run_case.run_case(case, contenders.Muster(binary), use)
+    return run_case.run_case(case, contenders.Muster(binary, preload), use)
 
 
 def without_variables(facts, names):
@@ -66,13 +66,14 @@ def main():
     parser.add_argument("--muster", required=True)
     parser.add_argument("--only", default="")
     parser.add_argument("--gaps", action="store_true")
+    parser.add_argument("--preload", default="")
     args = parser.parse_args()
     answers = {version: recorded.read(recorded.path_of(version)) for version in recorded.versions()}
     count = 0
     for case in table.ALL:
         if not re.search(args.only, case.name):
             continue
-        ours, codes, left, _ = answer_of_muster(case, args.muster)
+        ours, codes, left, _ = answer_of_muster(case, args.muster, args.preload)
         if left:
             print("%s: left behind: %s" % (case.name, left))
         if not is_right_code(case, codes):

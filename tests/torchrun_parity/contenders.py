@@ -18,10 +18,11 @@ class Muster:
     name = "muster"
     # It is what it is compared with that has a version.
     version = (99,)
-    environment = {}
 
-    def __init__(self, binary):
+    def __init__(self, binary, preload=""):
+        """`preload`: a list of modules, and workers are forked from a Python that has imported them."""
         self.command = [binary, "run"]
+        self.environment = {"PET_PRELOAD": preload} if preload else {}
 
     def options(self, words):
         return list(words)

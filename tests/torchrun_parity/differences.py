@@ -7,6 +7,7 @@ with the case (parity_case.Other); what muster still has to learn is in gaps.py.
 import copy
 import dataclasses
 import re
+import signal
 import typing
 
 
@@ -33,6 +34,12 @@ def newer_name_for_nccl(case, answers):
             variables["TORCH_NCCL_ASYNC_ERROR_HANDLING"] = given.get("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1")
             if "NCCL_ASYNC_ERROR_HANDLING" in given:
                 variables["NCCL_ASYNC_ERROR_HANDLING"] = value
+
+
+def signals_are_named(case, answers):
+    for variables in environments(answers):
+        if "TORCHELASTIC_MAX_RESTARTS" in variables:
+            variables["TORCHELASTIC_SIGNALS_TO_HANDLE"] = "SIGTERM,SIGINT,SIGHUP,SIGQUIT"
 
 
 def is_plain(options):
@@ -80,8 +87,9 @@ def sender_unknown(case, lines):
     return [change(line) for line in lines]
 
 
-def signal_once(case, lines):
-    return [re.sub(r"^(  exitcode  : -\d+ \(pid: \*\))  \(SIG\w+\)$", r"\1", line) for line in lines]
+def signal_beside_code(case, lines):
+    return [re.sub(r"^(  exitcode  : -(\d+) \(pid: \*\))$",
+                   lambda m: "%s  (%s)" % (m[1], signal.Signals(int(m[2])).name), line) for line in lines]
 
 
 def only_failed_ones(case, lines):
@@ -112,11 +120,13 @@ NEWER = dict(versions=lambda version: version >= (2,))
 RULES = (
     Rule("newer name for NCCL", "muster sets the variable that newer PyTorch reads; what was given passes as it is",
          newer_name_for_nccl, **ELDER),
+    Rule("signals are named", "a variable that newer torchruns set", signals_are_named, **ELDER),
     Rule("plain is standalone", "a plain start of one node takes a free port, as the newest torchrun does, so that two "
          "jobs on one machine never meet", plain_is_standalone, **ELDER),
     Rule("several workers are named", "with several workers a line of the console says whose it is, tee'd or not "
          "(--prefix=never: as torchrun)", named_when_there_are_several),
-    Rule("signal once", "the name of the signal stands in the line below", in_summaries(signal_once), **NEWER),
+    Rule("signal beside code", "the signal's name stands beside the exit code, as in newer ones",
+         in_summaries(signal_beside_code), **ELDER),
     Rule("only failed ones", "workers that were stopped because another one failed haven't failed: how many there were "
          "is said apart", in_summaries(only_failed_ones), **NEWER),
     Rule("sender unknown", "a signal that muster didn't send is said to come from outside",

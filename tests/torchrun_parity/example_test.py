@@ -55,8 +55,8 @@ class Layouts:
         words = [*options, TRAIN, *ARGUMENTS, *arguments]
         if who == "muster":
             return process_kit.Process(self, [process_kit.MUSTER, "run", "--prefix=never", *words])
-        # It leaves its folders behind. The store that 2.15 lends to its workers has the keys of the attempt before in it:
-        # after a restart a rank often finds an address that nobody listens at any more.
+        # It leaves its folders behind. The store that 2.15 lends to its workers has the keys of the attempt before in
+        # it: after a restart a rank often finds an address that nobody listens at any more.
         environment = {**self.torchrun.environment, "TMPDIR": self.torchrun_folder,
                        "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
         words = [*self.torchrun.options(options), TRAIN, *ARGUMENTS, *arguments]

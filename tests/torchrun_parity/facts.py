@@ -119,6 +119,11 @@ def log_files(raw, plain):
     return found
 
 
+def of_this_run(text):
+    """Without job, process and node."""
+    return re.sub(r"\bnode \S+", "node *", re.sub(r"\bpid \d+", "pid *", re.sub(UUID.pattern[1:-1], "*", text)))
+
+
 def own_error_file(raw):
     path = os.path.join(raw.words["work"], "own_error.json")
     if not os.path.exists(path):
@@ -129,9 +134,9 @@ def own_error_file(raw):
     if not isinstance(message, dict):
         return {"message": message, "timestamp": type(error.get("timestamp")).__name__}
     extra = message.get("extraInfo", {})
-    return {"message": message.get("message"), "keys": sorted(message), "extra": sorted(extra),
+    return {"message": of_this_run(message.get("message")), "keys": sorted(message), "extra": sorted(extra),
             "errorCode": message.get("errorCode"),
-            "last line": extra.get("py_callstack", "").strip().splitlines()[-1:],
+            "last line": [of_this_run(line) for line in extra.get("py_callstack", "").strip().splitlines()[-1:]],
             "timestamp": type(extra.get("timestamp")).__name__}
 
 

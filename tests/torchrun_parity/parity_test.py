@@ -29,11 +29,12 @@ HAS_TORCH = subprocess.run([contenders.PYTHON, "-c", "import torch.distributed"]
 class CaseTest(unittest.TestCase):
     """What is asked of each case; the classes below have a method for each."""
     maxDiff = None
+    preload = ""
 
     def check(self, case):
         if case.needs_torch and not HAS_TORCH:
             self.skipTest("%s has no torch.distributed" % contenders.PYTHON)
-        ours, codes, left, said = compare.answer_of_muster(case, process_kit.MUSTER)
+        ours, codes, left, said = compare.answer_of_muster(case, process_kit.MUSTER, self.preload)
         known = gaps.GAPS.get(case.name, {})
         answered = 0
         for version, cases in ANSWERS.items():
@@ -53,10 +54,10 @@ class CaseTest(unittest.TestCase):
             self.assertTrue(compare.is_right_code(case, codes), "%s, expected %d:\n%s" % (codes, case.code, said))
 
 
-def add_cases(area):
+def add_cases(area, suits=lambda case: True):
     """Gives the class a test for each case of its area."""
     def decorate(cls):
-        for case in table.AREAS[area]:
+        for case in filter(suits, table.AREAS[area]):
             def run(self, case=case):
                 self.check(case)
             run.__name__ = "test_" + case.name
@@ -88,6 +89,32 @@ class Output(CaseTest):
 @add_cases("Newer")
 class Newer(CaseTest):
     pass
+
+
+# Of --preload: programs that aren't Python's are refused, and a wrapper around Python is asked once, before the workers.
+def can_be_preloaded(case):
+    return "--no-python" not in case.options and ("PET_NO_PYTHON", "1") not in case.environment and \
+        case.name != "python_exec"
+
+
+@add_cases("Arguments", can_be_preloaded)
+class PreloadedArguments(CaseTest):
+    preload = "json"
+
+
+@add_cases("Environment", can_be_preloaded)
+class PreloadedEnvironment(CaseTest):
+    preload = "json"
+
+
+@add_cases("Ends", can_be_preloaded)
+class PreloadedEnds(CaseTest):
+    preload = "json"
+
+
+@add_cases("Output", can_be_preloaded)
+class PreloadedOutput(CaseTest):
+    preload = "json"
 
 
 class Lists(unittest.TestCase):
