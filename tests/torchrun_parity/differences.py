@@ -36,6 +36,12 @@ def newer_name_for_nccl(case, answers):
                 variables["NCCL_ASYNC_ERROR_HANDLING"] = value
 
 
+def store_of_the_agent(case, answers):
+    for variables in environments(answers):
+        if "TORCHELASTIC_USE_AGENT_STORE" in variables:
+            variables["TORCHELASTIC_USE_AGENT_STORE"] = "True"
+
+
 def signals_are_named(case, answers):
     for variables in environments(answers):
         if "TORCHELASTIC_MAX_RESTARTS" in variables:
@@ -120,6 +126,8 @@ NEWER = dict(versions=lambda version: version >= (2,))
 RULES = (
     Rule("newer name for NCCL", "muster sets the variable that newer PyTorch reads; what was given passes as it is",
          newer_name_for_nccl, **ELDER),
+    Rule("store of the agent", "the agent serves PyTorch's store in every layout, as newer ones do",
+         store_of_the_agent, **ELDER),
     Rule("signals are named", "a variable that newer torchruns set", signals_are_named, **ELDER),
     Rule("plain is standalone", "a plain start of one node takes a free port, as the newest torchrun does, so that two "
          "jobs on one machine never meet", plain_is_standalone, **ELDER),

@@ -5,11 +5,7 @@ the list.
 """
 
 # Variables of all workers, in all cases.
-VARIABLES = {
-    "TORCHELASTIC_USE_AGENT_STORE": "the agent doesn't serve PyTorch's store yet",
-    "MASTER_PORT": "in the static layout the given port is the rendezvous' alone until the agent serves the store",
-}
-
+VARIABLES = {}
 
 # {case: {fact: what is missing}}
 GAPS = {}

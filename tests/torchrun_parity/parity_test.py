@@ -91,7 +91,7 @@ class Newer(CaseTest):
     pass
 
 
-# Of --preload: programs that aren't Python's are refused, and a wrapper around Python is asked once, before the workers.
+# Of --preload: programs that aren't Python's are refused, and a wrapper around Python runs once, before the workers.
 def can_be_preloaded(case):
     return "--no-python" not in case.options and ("PET_NO_PYTHON", "1") not in case.environment and \
         case.name != "python_exec"
