@@ -12,6 +12,7 @@
 #include "agent/core/worker_environment.h"
 #include "agent/free_port.h"
 #include "agent/private_folder.h"
+#include "agent/process_names.h"
 #include "base/entropy.h"
 
 namespace muster::agent {
@@ -160,10 +161,18 @@ void AgentLoop::OnWorkerExited(RoundId round, LocalRank local_rank, int64_t pid,
   });
 }
 
+void AgentLoop::OnLeftBehind(RoundId /*round*/, std::vector<int64_t> pids, Duration grace) {
+  const auto seconds = std::chrono::ceil<std::chrono::seconds>(grace).count();
+  tasks_->Post([this, seconds, names = ProcessNames(pids)] {
+    Perform(Show{.text = "waiting at most " + std::to_string(seconds) +
+                         " s for what workers have left behind: " + names});
+  });
+}
+
 void AgentLoop::OnGroupGone(RoundId round, std::vector<int64_t> unkillable) {
-  tasks_->Post([this, round, count = static_cast<int>(unkillable.size())] {
+  tasks_->Post([this, round, names = ProcessNames(unkillable)] {
     FinishOutput(round);
-    ordered_.Add(GroupGone{.round = round, .unkillable = count}, 0, clock_.Now());
+    ordered_.Add(GroupGone{.round = round, .unkillable = names}, 0, clock_.Now());
   });
 }
 

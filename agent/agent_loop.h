@@ -71,6 +71,7 @@ class AgentLoop : public rendezvous::SessionObserver,
   void OnWorkerFailedToStart(RoundId round, LocalRank local_rank, int error) override;
   void OnWorkerExited(RoundId round, LocalRank local_rank, int64_t pid, WorkerExit exit,
                       Instant at) override;
+  void OnLeftBehind(RoundId round, std::vector<int64_t> pids, Duration grace) override;
   void OnGroupGone(RoundId round, std::vector<int64_t> unkillable) override;
   void OnPreloadLost(std::string why) override;
   void OnGuardianLost(std::string why) override;

@@ -61,10 +61,11 @@ struct WorkerEnded {
   std::optional<Instant> at = std::nullopt;
 };
 
-// No process of the round is left on this node (or `unkillable` of them were given up on).
+// No process of the round is left on this node, but those that had to be given up on.
 struct GroupGone {
   RoundId round;
-  int unkillable = 0;
+  // For people: "4711 (python3), 4712 (sh)"; empty: none.
+  std::string unkillable{};
 };
 
 // A local worker reported a durable shard, or a published checkpoint (CommitDone).

@@ -142,10 +142,10 @@ void AgentRules::On(const WorkerReportedStep& event) {
 
 void AgentRules::On(const GroupGone& event) {
   if (!group_ || group_->round() != event.round || group_->is_gone()) return;
-  if (event.unkillable > 0) {
-    ShowLine(std::to_string(event.unkillable) + " process(es) of round " +
-             std::to_string(event.round.value) +
-             " can't be killed (they are stuck in the kernel) and were given up on");
+  if (!event.unkillable.empty()) {
+    ShowLine("gave up on processes of round " + std::to_string(event.round.value) +
+             " that can't be killed, as they are stuck in the kernel: " + event.unkillable +
+             "; they end when the file server or device that they wait for answers");
   }
   group_->Gone();
   stopped_ = group_->StoppedText();

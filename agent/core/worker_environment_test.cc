@@ -54,24 +54,24 @@ TEST(WorkerEnvironment, HoldsTorchrunsVariablesAndOurs) {
       "RANK=3",
       "GROUP_RANK=1",
       "ROLE_RANK=3",
-      "ROLE_NAME=trainer",
-      "LOCAL_WORLD_SIZE=2",
       "WORLD_SIZE=6",
       "GROUP_WORLD_SIZE=3",
       "ROLE_WORLD_SIZE=6",
       "MASTER_ADDR=10.0.0.1",
       "MASTER_PORT=4711",
       "TORCHELASTIC_RESTART_COUNT=3",
-      "TORCHELASTIC_MAX_RESTARTS=5",
-      "TORCHELASTIC_RUN_ID=job 7",
-      "TORCHELASTIC_SIGNALS_TO_HANDLE=SIGTERM,SIGINT",
-      "TORCHELASTIC_USE_AGENT_STORE=False",
       "TORCHELASTIC_ERROR_FILE=/tmp/e.json",
-      "MUSTER_AGENT_SOCKET=muster-x",
       "MUSTER_WORKER_ID=11111111111111111111111111111111/4/1",
       "MUSTER_ROUND=4",
       "MUSTER_WORLD_ID=abababababababababababababababab",
       "MUSTER_RESTARTS_CHARGED=2",
+      "ROLE_NAME=trainer",
+      "LOCAL_WORLD_SIZE=2",
+      "TORCHELASTIC_MAX_RESTARTS=5",
+      "TORCHELASTIC_RUN_ID=job 7",
+      "TORCHELASTIC_SIGNALS_TO_HANDLE=SIGTERM,SIGINT",
+      "TORCHELASTIC_USE_AGENT_STORE=False",
+      "MUSTER_AGENT_SOCKET=muster-x",
       "TORCH_NCCL_ASYNC_ERROR_HANDLING=1",
   };
   EXPECT_EQ(environment, expected);
@@ -157,6 +157,8 @@ TEST(WorkerEnvironment, WhatAllHaveInCommonIsPartOfEach) {
   WorkerSurroundings surroundings =
       Surroundings({"PATH=/bin", "RANK=outer", "MASTER_PORT=1", "ROLE_NAME=outer"});
   surroundings.stack_signal = 10;
+  surroundings.omp_threads = 1;
+  surroundings.gpus = {"4", "6"};
   std::vector<std::string> common = CommonEnvironment(surroundings);
   StartRound other = Place();
   other.world.round = RoundId(5);

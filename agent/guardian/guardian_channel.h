@@ -36,6 +36,7 @@ enum class FrameKind : uint8_t {
   kStarted,        // round, local rank, pid
   kFailedToStart,  // round, local rank, errno
   kExited,         // round, local rank, pid, code, signal, dumped core
+  kLeft,           // round, what is left of the grace (ns), pids
   kGone,           // round, pids of the unkillable
   kPong,
   kPreloadLost,  // why

@@ -262,6 +262,7 @@ void GuardianLoop::LookForLeft() {
     for (const Process& process : DescendantsOf(getpid())) {
       if (preloaded_.IsItsPid(process.pid)) continue;
       seen.pids.push_back(process.pid);
+      seen.sessions[process.pid] = process.session;
       seen_[process.pid] = process;
     }
   }
@@ -327,6 +328,14 @@ void GuardianLoop::Perform(const ReportExited& report) {
   // It was reaped in this step. Whoever reads this may be late.
   body.Int(SystemClock().Now().since_origin().count());
   Report(FrameKind::kExited, body);
+}
+
+void GuardianLoop::Perform(const ReportLeft& report) {
+  BodyWriter body;
+  body.Int(static_cast<int64_t>(report.round.value)).Int(report.grace.count());
+  body.Int(static_cast<int64_t>(report.pids.size()));
+  for (int64_t pid : report.pids) body.Int(pid);
+  Report(FrameKind::kLeft, body);
 }
 
 void GuardianLoop::Perform(const ReportGone& report) {

@@ -58,6 +58,7 @@ class GuardianLoop {
   void Perform(const ReportStarted& report);
   void Perform(const ReportFailedToStart& report);
   void Perform(const ReportExited& report);
+  void Perform(const ReportLeft& report);
   void Perform(const ReportGone& report);
   void Perform(const Exit& exit);
   void Report(FrameKind kind, BodyWriter& body);

@@ -20,7 +20,7 @@ Instant GuardianMachine::NextWakeup() const {
     case State::kRunning:
       return deadline_;
     case State::kStopping:
-      return std::min(deadline_, grace_end_);
+      return std::min({deadline_, grace_end_, left_notice_at_});
     case State::kKilling:
     case State::kDying:
       return std::min(kill_end_, next_sweep_);
@@ -104,7 +104,8 @@ void GuardianMachine::On(const ChildEnded& ended) {
       effects_.emplace_back(ReportExited{round_, it->first, ended.pid, ended.exit});
     }
     worker.has_ended = true;
-    if (!ended.exit.Succeeded()) any_failed_ = true;
+    worker.has_failed = state_ == State::kRunning && !ended.exit.Succeeded();
+    any_failed_ = any_failed_ || worker.has_failed;
   }
   if (IsEnding() && !AnyWorkerLives()) effects_.emplace_back(LookForLeftOvers{});
 }
@@ -118,9 +119,14 @@ void GuardianMachine::On(const StopAsked& asked) {
   if (state_ == State::kRunning) {
     state_ = State::kStopping;
     first_signal_ = asked.first_signal;
-    left_overs_signalled_ = false;
+    left_overs_signalled_.clear();
+    left_notice_at_ = Instant::Never();
+    left_was_told_ = false;
     grace_end_ = now_ + asked.grace;
-    if (asked.grace > Duration::zero()) SignalLiveGroups(first_signal_);
+    if (asked.grace > Duration::zero()) {
+      SignalLiveGroups(first_signal_);
+      for (auto& [local_rank, worker] : workers_) worker.was_signalled = !worker.has_ended;
+    }
   }
   if (state_ != State::kStopping) return;
   grace_end_ = std::min(grace_end_, now_ + asked.grace);
@@ -154,12 +160,7 @@ void GuardianMachine::On(const LeftSeen& seen) {
     return;
   }
   if (state_ == State::kStopping) {
-    if (AnyWorkerLives()) return;
-    if (!any_failed_) {
-      if (!left_overs_signalled_) effects_.emplace_back(SignalProcesses{left_, first_signal_});
-      left_overs_signalled_ = true;
-      return;
-    }
+    if (AnyWorkerLives() || SpareLeftOvers(seen)) return;
     EnterKilling(State::kKilling, kKillPatience);
     effects_.clear();  // The look that this asks for was just taken.
   }
@@ -179,6 +180,10 @@ void GuardianMachine::On(const TimePassed& /*passed*/) {
   }
   if (state_ == State::kStopping && now_ >= grace_end_) {
     EnterKilling(State::kKilling, kKillPatience);
+  } else if (state_ == State::kStopping && now_ >= left_notice_at_) {
+    left_notice_at_ = Instant::Never();
+    left_was_told_ = true;
+    effects_.emplace_back(ReportLeft{round_, left_, grace_end_ - now_});
   } else if (state_ == State::kKilling || state_ == State::kDying) {
     if (now_ >= kill_end_) {
       BecomeGone(left_);
@@ -193,6 +198,36 @@ void GuardianMachine::SignalLiveGroups(int signal) {
   for (const auto& [local_rank, worker] : workers_) {
     if (!worker.has_ended) effects_.emplace_back(SignalGroup{worker.pid, signal});
   }
+}
+
+const GuardianMachine::Worker* GuardianMachine::WorkerOfSession(int64_t session) const {
+  for (const auto& [local_rank, worker] : workers_) {
+    if (worker.pid == session) return &worker;
+  }
+  return nullptr;
+}
+
+bool GuardianMachine::SpareLeftOvers(const LeftSeen& seen) {
+  std::vector<int64_t> doomed;
+  std::vector<int64_t> unaware;
+  std::vector<int64_t> spared;
+  for (int64_t pid : left_) {
+    auto session = seen.sessions.find(pid);
+    const Worker* worker =
+        session == seen.sessions.end() ? nullptr : WorkerOfSession(session->second);
+    if (worker == nullptr ? any_failed_ : worker->has_failed) {
+      doomed.push_back(pid);
+      continue;
+    }
+    spared.push_back(pid);
+    const bool knows = worker != nullptr && worker->was_signalled;
+    if (left_overs_signalled_.insert(pid).second && !knows) unaware.push_back(pid);
+  }
+  if (spared.empty()) return false;
+  if (!doomed.empty()) effects_.emplace_back(SignalProcesses{doomed, SIGKILL});
+  if (!unaware.empty()) effects_.emplace_back(SignalProcesses{unaware, first_signal_});
+  if (left_notice_at_.IsNever() && !left_was_told_) left_notice_at_ = now_ + kLeftNoticeAfter;
+  return true;
 }
 
 void GuardianMachine::EnterKilling(State state, Duration patience) {

@@ -27,8 +27,10 @@
 //  (1) Another round than the current one, or a local rank that runs, is refused (EBUSY).
 //  (2) With the last worker gone: look for left-overs. A child that is no worker is only reaped.
 //  (3) StopAsked for another round than the current one: it is gone; says so.
-//  (4) After a failure →Killing; if all workers ended with 0, the first signal and what is left of
-//      the grace: an uploader may finish.
+//  (4) What a worker left that had failed before the stop: SIGKILL, as what has no worker's session
+//      if one had. What the others left gets the first signal, unless it had it with its worker, and
+//      what is left of the grace: an uploader may finish, and a program behind a shell may save.
+//      With nothing of the kind →Killing.
 #ifndef MUSTER_AGENT_GUARDIAN_GUARDIAN_MACHINE_H_
 #define MUSTER_AGENT_GUARDIAN_GUARDIAN_MACHINE_H_
 
@@ -55,6 +57,8 @@ inline constexpr Duration kDyingPatience = std::chrono::seconds(10);
 // a sweep reads all of /proc.
 inline constexpr Duration kFirstSweepPause = std::chrono::milliseconds(20);
 inline constexpr Duration kMaxSweepPause = std::chrono::milliseconds(320);
+// What workers left behind is waited for this long before anybody is told.
+inline constexpr Duration kLeftNoticeAfter = std::chrono::seconds(1);
 
 // ---- events --------------------------------------------------------------------------------
 
@@ -101,6 +105,8 @@ struct AgentGone {};
 // The answer to LookForLeftOvers: every descendant that isn't a zombie.
 struct LeftSeen {
   std::vector<int64_t> pids;
+  // By pid: the leader of its session, which is a worker's pid unless it has left that.
+  std::map<int64_t, int64_t> sessions = {};
 };
 // At or after NextWakeup(), once all that has arrived is taken.
 struct TimePassed {};
@@ -144,6 +150,12 @@ struct ReportExited {
   int64_t pid = 0;
   WorkerExit exit;
 };
+// All workers have ended; these processes are given what is left of the grace.
+struct ReportLeft {
+  RoundId round;
+  std::vector<int64_t> pids;
+  Duration grace{0};
+};
 struct ReportGone {
   RoundId round;
   std::vector<int64_t> unkillable;
@@ -152,7 +164,7 @@ struct ReportGone {
 struct Exit {};
 
 using Effect = std::variant<Fork, SignalGroup, LookForLeftOvers, SignalProcesses, ReportStarted,
-                            ReportFailedToStart, ReportExited, ReportGone, Exit>;
+                            ReportFailedToStart, ReportExited, ReportLeft, ReportGone, Exit>;
 
 // ---- the machine ---------------------------------------------------------------------------
 
@@ -174,6 +186,10 @@ class GuardianMachine {
     bool is_reported = false;
     bool never_started = false;
     bool has_ended = false;
+    // Before it was to stop.
+    bool has_failed = false;
+    // It, and all in its group, got the first signal of the stop.
+    bool was_signalled = false;
   };
 
   void On(const SpawnAsked& asked);
@@ -195,6 +211,10 @@ class GuardianMachine {
   // The local rank whose live worker has this pid; end() if it is no worker's.
   std::map<LocalRank, Worker>::iterator FindLive(int64_t pid);
   void SignalLiveGroups(int signal);
+  // The worker whose session this is; null: nobody's.
+  const Worker* WorkerOfSession(int64_t session) const;
+  // Gives what deserves it the grace. False if nothing does.
+  bool SpareLeftOvers(const LeftSeen& seen);
   void EnterKilling(State state, Duration patience);
   void Die();
   void SweepLater();
@@ -203,14 +223,17 @@ class GuardianMachine {
   State state_ = State::kIdle;
   RoundId round_;
   std::map<LocalRank, Worker> workers_;
+  // Before the stop.
   bool any_failed_ = false;
   int first_signal_ = 15;
-  bool left_overs_signalled_ = false;
+  std::set<int64_t> left_overs_signalled_;
   // Of the newest LeftSeen, without those given up on.
   std::vector<int64_t> left_;
   std::set<int64_t> given_up_;
   Instant deadline_ = Instant::Never();
   Instant grace_end_ = Instant::Never();
+  Instant left_notice_at_ = Instant::Never();
+  bool left_was_told_ = false;
   Instant kill_end_ = Instant::Never();
   Instant next_sweep_ = Instant::Never();
   Duration sweep_pause_ = kFirstSweepPause;

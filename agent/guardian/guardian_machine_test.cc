@@ -46,6 +46,10 @@ struct Describe {
     return "exited " + std::to_string(e.local_rank.value) + ":" +
            std::to_string(e.exit.ShellCode());
   }
+  std::string operator()(const ReportLeft& e) const {
+    return "left " + std::to_string(e.round.value) + Text(e.pids) + " for " +
+           std::to_string(e.grace / seconds(1));
+  }
   std::string operator()(const ReportGone& e) const {
     return "gone " + std::to_string(e.round.value) + Text(e.unkillable);
   }
@@ -292,6 +296,44 @@ TEST(GuardianMachine, LeftOversOfAFailureAreKilledAtOnce) {
   EXPECT_EQ(guardian.Do(ChildEnded{11, Code(0)}), "exited 1:0 | look");
   EXPECT_EQ(guardian.Do(LeftSeen{{50}}), "signal [50]:9");
   EXPECT_EQ(guardian.state(), State::kKilling);
+}
+
+// A shell dies of the signal at once; what it waits for may be saving.
+TEST(GuardianMachine, LeftOversOfWorkersThatWereStoppedGetTheGrace) {
+  Guardian guardian = In(State::kRunning);
+  guardian.Do(StopAsked{kRound, SIGTERM, seconds(30)});
+  guardian.Do(ChildEnded{10, {.signal = SIGTERM}});
+  EXPECT_EQ(guardian.Do(ChildEnded{11, {.signal = SIGTERM}}), "exited 1:143 | look");
+  // 50 had the signal with its worker, 51 has left the worker's session.
+  EXPECT_EQ(guardian.Do(LeftSeen{{50, 51}, {{50, 10}, {51, 51}}}), "signal [51]:15");
+  EXPECT_EQ(guardian.state(), State::kStopping);
+  EXPECT_EQ(guardian.Wake(), "left 3[50,51] for 29");
+  EXPECT_EQ(guardian.Do(ChildEnded{51, Code(0)}), "look");
+  EXPECT_EQ(guardian.Do(LeftSeen{{50}, {{50, 10}}}), "") << "told and signalled once";
+  EXPECT_EQ(guardian.Do(ChildEnded{50, Code(0)}), "look");
+  EXPECT_EQ(guardian.Do(LeftSeen{}), "gone 3[]");
+}
+
+TEST(GuardianMachine, OnlyWhatTheFailedWorkerLeftIsKilledAtOnce) {
+  Guardian guardian = In(State::kRunning);
+  guardian.Do(ChildEnded{10, Code(1)});
+  EXPECT_EQ(guardian.Do(StopAsked{kRound, SIGTERM, seconds(30)}), "signal 11:15");
+  guardian.Do(ChildEnded{11, {.signal = SIGTERM}});
+  EXPECT_EQ(guardian.Do(LeftSeen{{50, 51, 52}, {{50, 10}, {51, 11}, {52, 52}}}),
+            "signal [50,52]:9");
+  EXPECT_EQ(guardian.state(), State::kStopping);
+  EXPECT_EQ(guardian.Do(LeftSeen{{51}, {{51, 11}}}), "");
+  EXPECT_EQ(guardian.Wake(), "left 3[51] for 29");
+  EXPECT_EQ(guardian.Wake(), "look");
+  EXPECT_EQ(guardian.Do(LeftSeen{{51}, {{51, 11}}}), "signal [51]:9");
+}
+
+TEST(GuardianMachine, WithoutAGraceNothingIsSpared) {
+  Guardian guardian = In(State::kRunning);
+  EXPECT_EQ(guardian.Do(StopAsked{kRound, SIGTERM, Duration(0)}), "signal 10:9 | signal 11:9");
+  guardian.Do(ChildEnded{10, Killed()});
+  guardian.Do(ChildEnded{11, Killed()});
+  EXPECT_EQ(guardian.Do(LeftSeen{{50}, {{50, 10}}}), "signal [50]:9");
 }
 
 TEST(GuardianMachine, SweepsAgainUntilNothingIsForkedAnyMore) {

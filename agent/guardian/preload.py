@@ -121,6 +121,10 @@ class Imports:
     def __init__(self):
         self.libc = ctypes.CDLL(None, use_errno=True)
         self.guardian = os.getppid()
+        with open("/proc/self/environ", "rb") as given:
+            names = {entry.partition(b"=")[0] for entry in given.read().split(b"\0")}
+        # What Python itself has set at its start: LC_CTYPE, where the locale is C.
+        self.set_by_python = {name: value for name, value in os.environb.items() if name not in names}
 
 
 def show_as(argv):
@@ -170,6 +174,7 @@ def become_worker(imports, forker, argv, environment, ignores_child_signal, cpus
     if ignores_child_signal:
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     os.environ.clear()
+    os.environb.update(imports.set_by_python)
     for entry in environment:
         name, equals, value = entry.partition(b"=")
         if equals and name:
@@ -290,6 +295,7 @@ def serve(control, imports):
 
 def main():
     control = socket.socket(fileno=os.dup(0))
+    control.setblocking(True)
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.close(null)

@@ -241,6 +241,13 @@ class GuardianRunner::Session {
       observer_->OnGroupGone(round, std::move(unkillable));
       return;
     }
+    if (frame.kind == FrameKind::kLeft) {
+      const Duration grace{body.Int()};
+      std::vector<int64_t> pids(static_cast<size_t>(body.Int()));
+      for (int64_t& pid : pids) pid = body.Int();
+      observer_->OnLeftBehind(round, std::move(pids), grace);
+      return;
+    }
     LocalRank local_rank(static_cast<int32_t>(body.Int()));
     if (frame.kind == FrameKind::kFailedToStart) {
       observer_->OnWorkerFailedToStart(round, local_rank, static_cast<int>(body.Int()));

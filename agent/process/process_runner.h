@@ -45,6 +45,9 @@ class ProcessObserver {
   // In the order in which the workers ended; `at`: when, by the machine's monotonic clock.
   virtual void OnWorkerExited(RoundId round, LocalRank local_rank, int64_t pid, WorkerExit exit,
                               Instant at) = 0;
+  // After Stop(): all workers have ended; these that they have left behind still run and are given
+  // `grace`, as the stop gave the workers. At most once a round, if it takes more than a moment.
+  virtual void OnLeftBehind(RoundId round, std::vector<int64_t> pids, Duration grace) = 0;
   // After Stop(): no worker of the round nor any descendant is left, or `unkillable` names what had
   // to be given up on (a process in uninterruptible sleep).
   virtual void OnGroupGone(RoundId round, std::vector<int64_t> unkillable) = 0;

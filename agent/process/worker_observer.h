@@ -29,6 +29,7 @@ class WorkerObserver : public ProcessObserver {
     std::map<LocalRank, int> failed_to_start;
     std::vector<Exited> exited;
     std::vector<std::pair<RoundId, std::vector<int64_t>>> gone;
+    std::vector<std::vector<int64_t>> left_behind;
     std::vector<std::string> preload_lost;
     std::vector<std::string> lost;
   };
@@ -42,6 +43,9 @@ class WorkerObserver : public ProcessObserver {
   void OnWorkerExited(RoundId round, LocalRank local_rank, int64_t pid, WorkerExit exit,
                       Instant /*at*/) override {
     Note([&] { seen_.exited.push_back({round, local_rank, pid, exit}); });
+  }
+  void OnLeftBehind(RoundId /*round*/, std::vector<int64_t> pids, Duration /*grace*/) override {
+    Note([&] { seen_.left_behind.push_back(std::move(pids)); });
   }
   void OnGroupGone(RoundId round, std::vector<int64_t> unkillable) override {
     Note([&] { seen_.gone.emplace_back(round, std::move(unkillable)); });

@@ -26,6 +26,36 @@ class Kills(process_kit.Case):
         return [pid for pid in process_kit.all_pids()
                 if process_kit.parent_of(pid) == guardian and process_kit.is_alive(pid)]
 
+    # Saves when it is told to end, and takes its time.
+    SAVER = ("import os, signal, sys, time\n"
+             "def save(*_):\n    open('saving', 'w').close()\n"
+             "    while not os.path.exists('go'):\n        time.sleep(0.01)\n"
+             "    print('SAVED', flush=True)\n    sys.exit(0)\n"
+             "signal.signal(signal.SIGTERM, save)\nopen('up', 'w').close()\n"
+             "while True:\n    time.sleep(1)\n")
+
+    def start_saver_behind_a_shell(self):
+        self.write("saver.py", self.SAVER)
+        process = self.start("run", "--standalone", "--no-python", "sh", "-c",
+                             "python3 saver.py; exit 0")
+        wait_for(lambda: os.path.exists(os.path.join(self.work, "up")), "the program")
+        process.signal(signal.SIGTERM)
+        wait_for(lambda: os.path.exists(os.path.join(self.work, "saving")), "the signal")
+        return process
+
+    def test_a_program_behind_a_shell_has_its_grace(self):
+        process = self.start_saver_behind_a_shell()
+        process.wait_for_output("s for what workers have left behind: ")
+        self.write("go", "")
+        self.assertEqual(process.wait(), 143)
+        self.assertIn("SAVED", process.out)
+
+    def test_a_second_signal_ends_that_grace(self):
+        process = self.start_saver_behind_a_shell()
+        process.signal(signal.SIGTERM)
+        self.assertEqual(process.wait(), 143)
+        self.assertNotIn("SAVED", process.out)
+
     def test_launcher_killed(self):
         process = self.start_workers(count=4)
         process.signal(signal.SIGKILL)

@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
@@ -40,15 +41,21 @@ NodeName=127.0.0.2 NodeHostname={host} NodeAddr=127.0.0.2 Port={port1} CPUs=4
 NodeName=127.0.0.3 NodeHostname={host} NodeAddr=127.0.0.3 Port={port2} CPUs=4
 PartitionName=p Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
-MISSING = [name for name in ("slurmctld", "slurmd", "srun", "sbatch") if shutil.which(name) is None]
+def find(program):
+    """The daemons are in folders that only root's PATH names."""
+    return shutil.which(program, path=os.environ.get("PATH", "/usr/bin") + ":/usr/sbin:/sbin")
+
+
+MISSING = [name for name in ("slurmctld", "slurmd", "srun", "sbatch") if find(name) is None]
 
 
 @unittest.skipIf(MISSING, "not installed: " + ", ".join(MISSING))
 class Slurm(process_kit.Case):
     def setUp(self):
         super().setUp()
-        self.cluster = os.path.join(self.folder, "cluster")
-        os.makedirs(os.path.join(self.cluster, "state"))
+        # A short path: the daemons make sockets in it.
+        self.cluster = tempfile.mkdtemp(prefix="muster_slurm_", dir="/tmp")
+        os.mkdir(os.path.join(self.cluster, "state"))
         path = os.path.join(self.cluster, "slurm.conf")
         ports = [process_kit.free_port() for _ in range(3)]
         with open(path, "w") as file:
@@ -56,15 +63,16 @@ class Slurm(process_kit.Case):
                 host=socket.gethostname().split(".")[0], folder=self.cluster, port0=ports[0], port1=ports[1],
                 port2=ports[2], user=os.environ.get("USER") or subprocess.getoutput("id -un")))
         self.environment["SLURM_CONF"] = path
-        self.daemons = [process_kit.Process(self, [shutil.which("slurmctld"), "-D", "-f", path])]
+        self.daemons = [process_kit.Process(self, [find("slurmctld"), "-D", "-f", path])]
         for node in ("127.0.0.2", "127.0.0.3"):
-            self.daemons.append(process_kit.Process(self, [shutil.which("slurmd"), "-D", "-f", path, "-N", node]))
+            self.daemons.append(process_kit.Process(self, [find("slurmd"), "-D", "-f", path, "-N", node]))
         wait_for(lambda: self.ask("sinfo", "-h", "-o", "%D %t") == "2 idle", "two idle nodes")
 
     def tearDown(self):
         for daemon in reversed(self.daemons):
             daemon.popen.terminate()
             daemon.wait()
+        shutil.rmtree(self.cluster, ignore_errors=True)
         super().tearDown()
 
     def ask(self, *words):
@@ -74,7 +82,7 @@ class Slurm(process_kit.Case):
 
     def srun(self, *words, tasks_per_node=1):
         return process_kit.Process(self, [
-            shutil.which("srun"), "--nodes=2", "--ntasks-per-node=%d" % tasks_per_node, "--overcommit",
+            find("srun"), "--nodes=2", "--ntasks-per-node=%d" % tasks_per_node, "--overcommit",
             process_kit.MUSTER, "run", *words])
 
     def test_two_nodes_without_a_flag_about_them(self):
