@@ -116,5 +116,6 @@ void Agent::RequestStop(int signal, std::string notice) {
   work_->loop().RequestStop(signal, std::move(notice));
 }
 void Agent::ForwardSignal(int signal) { work_->loop().ForwardSignal(signal); }
+void Agent::Say(std::string line) { work_->loop().Say(std::move(line)); }
 
 }  // namespace muster::agent

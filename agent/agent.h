@@ -6,8 +6,8 @@
 //   Agent agent(std::move(settings), {.make_client = ..., .make_runner = ...});
 //   Verdict verdict = agent.Run();   // has shown the failure summary; exit with verdict.exit_code
 //
-// Owned by the launcher. RequestStop() and ForwardSignal() may be called from any thread, at any
-// time, before, during and after Run(), but not from a signal handler.
+// Owned by the launcher. RequestStop(), ForwardSignal() and Say() may be called from any thread, at
+// any time, before, during and after Run(), but not from a signal handler.
 #ifndef MUSTER_AGENT_AGENT_H_
 #define MUSTER_AGENT_AGENT_H_
 
@@ -59,6 +59,10 @@ class Agent {
 
   // SIGUSR1 or SIGUSR2 came: passed on to every local worker.
   void ForwardSignal(int signal);
+
+  // A line for the person who watches, shown between the workers' lines while Run() goes on; never
+  // blocks.
+  void Say(std::string line);
 
  private:
   class Work;

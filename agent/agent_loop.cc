@@ -38,6 +38,9 @@ AgentLoop::AgentLoop(const AgentSettings* settings, const Clock* clock)
 Verdict AgentLoop::Run(Parts parts) {
   parts_ = parts;
   machine_.emplace(settings_.core, base::FreshId<Incarnation>(), clock_.Now());
+  if (settings_.master_store == MasterStore::kAgent) {
+    store_.emplace([this](const std::string& line) { Say("PyTorch's store " + line); });
+  }
   PerformAll(machine_->Start());
   Preload();
   while (!verdict_) {
@@ -98,6 +101,10 @@ void AgentLoop::ForwardSignal(int signal) {
     ReleaseSpawn();
     parts_.runner->Signal(signal);
   });
+}
+
+void AgentLoop::Say(std::string line) {
+  tasks_->Post([this, line = std::move(line)] { parts_.pump->Say("muster: " + line); });
 }
 
 void AgentLoop::OnConnected(uint64_t connection) {
@@ -255,15 +262,21 @@ void AgentLoop::Perform(const SendToRendezvous& send) {
     std::string address = settings_.find_address ? settings_.find_address() : "";
     if (!address.empty()) address_ = std::move(address);
     attach->address = address_;
-    attach->candidate_port = FindFreePort();
+    attach->candidate_port = CandidatePort();
     // What the rendezvous compares this node's clock by.
     const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
     attach->facts.wall_time_ms =
         std::chrono::duration_cast<std::chrono::milliseconds>(since_1970).count();
   } else if (auto* done = std::get_if<StopDone>(&message)) {
-    done->candidate_port = FindFreePort();
+    done->candidate_port = CandidatePort();
   }
   parts_.client->Send(message);
+}
+
+uint16_t AgentLoop::CandidatePort() {
+  if (store_) return store_->Offer(address_);
+  return settings_.master_store == MasterStore::kSharedPort ? settings_.shared_port
+                                                            : FindFreePort();
 }
 
 void AgentLoop::Perform(const SpawnGroup& spawn) {
@@ -282,7 +295,7 @@ void AgentLoop::Perform(const SpawnGroup& spawn) {
   }
   std::vector<WorkerCommand> commands = Commands(outputs);
   std::vector<WorkerPipes> pipes = parts_.pump->Open(place_.world.round, outputs);
-  if (RefuseWithoutPipes(pipes)) return;
+  if (RefuseWithoutPipes(pipes) || RefuseWithoutStore(pipes)) return;
   for (size_t i = 0; i < pipes.size() && i < commands.size(); ++i) {
     commands[i].stdout_fd = pipes[i].stdout_fd;
     commands[i].stderr_fd = pipes[i].stderr_fd;

@@ -5,8 +5,8 @@
 // The thread never waits for a disk or a console, or it would miss its lease: what touches files
 // runs on a thread of its own, and what it finds comes back as a task.
 //
-// Run() is to be called once, by one thread. The observers' methods, RequestStop() and
-// ForwardSignal() only enqueue and may be called from any thread, before and after Run() too.
+// Run() is to be called once, by one thread. The observers' methods, RequestStop(),
+// ForwardSignal() and Say() only enqueue and may be called from any thread, before and after Run() too.
 #ifndef MUSTER_AGENT_AGENT_LOOP_H_
 #define MUSTER_AGENT_AGENT_LOOP_H_
 
@@ -30,6 +30,7 @@
 #include "agent/process/process_runner.h"
 #include "agent/server/worker_service.h"
 #include "agent/task_queue.h"
+#include "agent/torch_store/store_host.h"
 #include "base/clock.h"
 #include "rendezvous/client/rendezvous_client.h"
 
@@ -63,6 +64,7 @@ class AgentLoop : public rendezvous::SessionObserver,
   // `notice`: what announced it, where that was no signal to `muster run` ("/run/preempted").
   void RequestStop(int signal, std::string notice = "");
   void ForwardSignal(int signal);
+  void Say(std::string line);
 
   void OnConnected(uint64_t connection) override;
   void OnMessage(uint64_t connection, RendezvousMessage message) override;
@@ -115,6 +117,9 @@ class AgentLoop : public rendezvous::SessionObserver,
   WorkerFailure FailureOf(LocalRank local_rank, int64_t pid, WorkerExit exit);
   WorkerFailure FailureToStart(LocalRank local_rank, int error);
   bool RefuseWithoutPipes(const std::vector<WorkerPipes>& pipes);
+  bool RefuseWithoutStore(const std::vector<WorkerPipes>& pipes);
+  // MASTER_PORT, if this node becomes group rank 0.
+  uint16_t CandidatePort();
   void LookUpWhy(WorkerEnded ended);
   void TakeHungLook(uint64_t number, const HungLook& look);
   void KeepStacks(uint64_t number, const std::string& stacks);
@@ -155,6 +160,8 @@ class AgentLoop : public rendezvous::SessionObserver,
   // The newest round that was spawned, and when, in seconds since 1970.
   StartRound place_;
   int64_t spawned_at_s_ = 0;
+  // Where the agent serves PyTorch's store at a port of its own.
+  std::optional<torch_store::StoreHost> store_;
   MemoryWatch memory_;
   // Of the round's workers that run.
   std::map<LocalRank, int64_t> pids_;

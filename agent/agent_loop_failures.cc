@@ -1,4 +1,7 @@
-// What is known of a worker that failed: the half of AgentLoop that looks it up.
+// What is known of a worker that failed or can't be started: the half of AgentLoop that looks it
+// up.
+#include <unistd.h>
+
 #include <csignal>
 #include <ctime>
 #include <filesystem>
@@ -20,6 +23,14 @@ namespace {
 
 // How long the report of a failure waits for the worker's last words and its error file.
 constexpr Duration kLastWordsPatience = std::chrono::milliseconds(500);
+
+void CloseAll(const std::vector<WorkerPipes>& pipes) {
+  for (const WorkerPipes& ends : pipes) {
+    if (ends.error != 0) continue;
+    close(ends.stdout_fd);
+    close(ends.stderr_fd);
+  }
+}
 
 }  // namespace
 
@@ -185,6 +196,39 @@ void AgentLoop::KeepStacks(uint64_t number, const std::string& stacks) {
         });
       });
   if (!is_asked) ordered_.Complete(number, [](AgentEvent&) {});
+}
+
+// Says of the first worker without pipes that it can't be started. None is started then: they would
+// all be stopped again.
+bool AgentLoop::RefuseWithoutPipes(const std::vector<WorkerPipes>& pipes) {
+  auto without = std::ranges::find_if(pipes, [](const WorkerPipes& p) { return p.error != 0; });
+  if (without == pipes.end()) return false;
+  CloseAll(pipes);
+  OnWorkerFailedToStart(place_.world.round, without->local_rank, without->error);
+  return true;
+}
+
+// Opens the round's store on the node of group rank 0, or says that its first worker can't be
+// started.
+bool AgentLoop::RefuseWithoutStore(const std::vector<WorkerPipes>& pipes) {
+  if (!store_) return false;
+  if (place_.group_rank != GroupRank(0)) {
+    store_->Close();
+    return false;
+  }
+  const int error = store_->Open(address_, place_.master_port);
+  if (error == 0) return false;
+  CloseAll(pipes);
+  WorkerFailure failure = FailureToStart(LocalRank(0), error);
+  StartFailure why = ExplainStoreFailure(place_.master_port, error);
+  failure.exit.code = why.exit_code;
+  failure.message = std::move(why.message);
+  ordered_.Add(WorkerEnded{.round = place_.world.round,
+                           .local_rank = LocalRank(0),
+                           .failure = std::move(failure),
+                           .at = clock_.Now()},
+               0, clock_.Now());
+  return true;
 }
 
 }  // namespace muster::agent

@@ -39,6 +39,7 @@ WorkerSurroundings AgentLoop::Surroundings() const {
           .omp_threads = settings_.omp_threads,
           .gpus = settings_.worker_gpus,
           .stop_signals = settings_.stop_signals,
+          .has_agent_store = settings_.master_store != MasterStore::kWorker,
           .inherited = settings_.environment};
 }
 

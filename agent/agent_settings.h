@@ -27,6 +27,16 @@ struct StreamChoice {
   bool is_shown = true;
 };
 
+// Who serves PyTorch's store at MASTER_ADDR:MASTER_PORT.
+enum class MasterStore {
+  // The agent of group rank 0, at a port of its own for each round.
+  kAgent,
+  // `muster run` of node rank 0, at the port of the rendezvous (`AgentSettings::shared_port`).
+  kSharedPort,
+  // Rank 0's worker, at a port that was free a moment ago.
+  kWorker,
+};
+
 struct AgentSettings {
   // What to attach with, the endpoint for messages, time-outs. `core.attach.incarnation` and
   // `candidate_port` are filled in by the agent.
@@ -35,6 +45,9 @@ struct AgentSettings {
   // Where other nodes reach this one now, in place of `core.attach.address`; an empty answer leaves
   // it as it was. Asked whenever contact is sought; must not block. Null: it stays as it is.
   std::function<std::string()> find_address;
+
+  MasterStore master_store = MasterStore::kWorker;
+  uint16_t shared_port = 0;
 
   // argv of every worker; argv[0] is looked up on PATH unless it holds a slash.
   std::vector<std::string> argv;

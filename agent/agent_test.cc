@@ -1,9 +1,12 @@
 // The whole agent with a real guardian and real workers; the test plays the rendezvous.
 #include "agent/agent.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -22,6 +25,8 @@
 #include "agent/guardian/guardian.h"
 #include "agent/process/guardian_runner.h"
 #include "agent/task_queue.h"
+#include "agent/torch_store/store_listener.h"
+#include "agent/torch_store/wire_bytes.h"
 #include "gtest/gtest.h"
 #include "rendezvous/client/fake_rendezvous_client.h"
 
@@ -416,6 +421,101 @@ TEST_F(AgentTest, StartsNoWorkerWhoseOutputItCouldNotTake) {
   size_t second = console.find("it runs", first + 1);
   ASSERT_NE(second, std::string::npos) << console;
   EXPECT_EQ(console.find("it runs", second + 1), std::string::npos) << console;
+}
+
+int ConnectTo(uint16_t port) {
+  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  timeval patience{.tv_sec = 20, .tv_usec = 0};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return fd;
+  close(fd);
+  return -1;
+}
+
+// Sets a key of PyTorch's store; how many there are then, -1 where the other end closes.
+int SetAndCount(int fd, const std::string& key) {
+  using torch_store::Byte, torch_store::Text;
+  const std::string request = Byte(0) + Text(key) + Text("v") + Byte(6);
+  if (send(fd, request.data(), request.size(), MSG_NOSIGNAL) <= 0) return -1;
+  char answer[8];
+  return recv(fd, answer, sizeof answer, MSG_WAITALL) == sizeof answer ? answer[0] : -1;
+}
+
+TEST_F(AgentTest, ServesAStoreOfItsOwnInEachRoundAsGroupRank0) {
+  AgentSettings settings = ShellSettings(
+      "echo $MASTER_PORT $TORCHELASTIC_USE_AGENT_STORE; [ $TORCHELASTIC_RESTART_COUNT = 2 ] || "
+      "exec sleep 100");
+  settings.master_store = MasterStore::kAgent;
+  Start(std::move(settings));
+  std::optional<Attach> attach = Sent<Attach>();
+  ASSERT_TRUE(attach);
+  client().Deliver(Attached{.lease = std::chrono::seconds(30)});
+  StartRound place = PlaceIn(1);
+  place.master_port = attach->candidate_port;
+  client().Deliver(place);
+  int first = ConnectTo(place.master_port);
+  EXPECT_EQ(SetAndCount(first, "a"), 1);
+  client().Deliver(StopRound{place.world, StopCause::kPeerLost, "a node was lost", Rank(3)});
+  std::optional<StopDone> done = Sent<StopDone>();
+  ASSERT_TRUE(done);
+  EXPECT_NE(done->candidate_port, place.master_port);
+  // Workers of other nodes may be left.
+  EXPECT_EQ(SetAndCount(first, "b"), 2);
+
+  StartRound next = PlaceIn(2);
+  next.master_port = done->candidate_port;
+  client().Deliver(next);
+  char byte = 0;
+  EXPECT_LE(recv(first, &byte, 1, 0), 0);
+  EXPECT_EQ(ConnectTo(place.master_port), -1);
+  int second = ConnectTo(next.master_port);
+  EXPECT_EQ(SetAndCount(second, "c"), 1);
+  client().Deliver(StopRound{next.world, StopCause::kPeerLost, "a node was lost", Rank(3)});
+  ASSERT_TRUE(Sent<StopDone>());
+
+  // Another node is the first one now.
+  StartRound last = PlaceIn(3);
+  last.group_rank = GroupRank(1);
+  client().Deliver(last);
+  EXPECT_LE(recv(second, &byte, 1, 0), 0);
+  ASSERT_TRUE(Sent<NodeSucceeded>());
+  EndJob(Success());
+  EXPECT_TRUE(Result().succeeded);
+  EXPECT_NE(Console().find("4711 True"), std::string::npos) << Console();
+  close(first);
+  close(second);
+}
+
+TEST_F(AgentTest, AStoreThatCannotBeServedIsAFailureToStart) {
+  AgentSettings settings = ShellSettings("echo it runs");
+  settings.master_store = MasterStore::kAgent;
+  Start(std::move(settings));
+  std::optional<Attach> attach = Sent<Attach>();
+  ASSERT_TRUE(attach);
+  client().Deliver(Attached{.lease = std::chrono::seconds(30)});
+  int error = 0;
+  auto taken = torch_store::StoreListener::Open("127.0.0.1", 0, &error);
+  StartRound place = PlaceIn(1);
+  place.master_port = taken.port();
+  client().Deliver(place);
+  std::optional<WorkerFailed> failed = Sent<WorkerFailed>();
+  ASSERT_TRUE(failed);
+  EXPECT_TRUE(failed->failure.failed_to_start);
+  EXPECT_EQ(failed->failure.exit.code, 71);
+  EXPECT_NE(failed->failure.message.find("--master-store=worker"), std::string::npos);
+  client().Deliver(StopRound{place.world, StopCause::kWorkerFailed, "it failed", Rank(0)});
+  std::optional<StopDone> done = Sent<StopDone>();
+  ASSERT_TRUE(done);
+  StartRound next = PlaceIn(2);
+  next.master_port = done->candidate_port;
+  client().Deliver(next);
+  ASSERT_TRUE(Sent<NodeSucceeded>());
+  EndJob(Success());
+  EXPECT_TRUE(Result().succeeded);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 
 TEST(ProcessNames, AreThoseOfTheSystem) {
   const std::string own = ProcessNames({getpid()});
-  EXPECT_EQ(own, std::to_string(getpid()) + " (process_names_)");
+  EXPECT_EQ(own, std::to_string(getpid()) + " (process_names_t)");
   // Beyond the largest pid that Linux gives.
   EXPECT_EQ(ProcessNames({99'999'999}), "99999999");
   EXPECT_EQ(ProcessNames({}), "");

@@ -55,6 +55,8 @@ inline constexpr char kPythonExec[] = "PYTHON_EXEC";
 inline constexpr char kPrefixTemplate[] = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE";
 inline constexpr char kTopologyKey[] = "MUSTER_TOPOLOGY_KEY";
 inline constexpr char kShutdownTimeout[] = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT";
+// "1": rank 0 hosts PyTorch's store, as --master-store=worker.
+inline constexpr char kNoAgentStore[] = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE";
 
 }  // namespace muster::env
 

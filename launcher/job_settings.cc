@@ -53,6 +53,15 @@ agent::InputChoice Input(const RunOptions& options) {
   return options.input;
 }
 
+agent::MasterStore StoreOf(const RunOptions& options, const LaunchPlan& plan,
+                           const MeetingPlace& place) {
+  if (options.master_store == StoreChoice::kWorker) return agent::MasterStore::kWorker;
+  // Only node rank 0 is ever group rank 0 there, and it may have found another host at the port.
+  const bool is_shared =
+      plan.layout == Layout::kStatic && (plan.node_rank != 0 || place.server != nullptr);
+  return is_shared ? agent::MasterStore::kSharedPort : agent::MasterStore::kAgent;
+}
+
 agent::PrefixMode Prefix(PrefixChoice choice) {
   switch (choice) {
     case PrefixChoice::kAuto:
@@ -93,6 +102,8 @@ agent::AgentSettings JobSettings(const RunOptions& options, const LaunchPlan& pl
   settings.core.lost_contact = options.lost_contact;
   settings.core.hang_timeout = options.hang_timeout;
   settings.stack_signal = options.stack_signal;
+  settings.shared_port = plan.endpoint.port;
+  settings.master_store = StoreOf(options, plan, place);
   settings.argv = plan.argv;
   settings.preload = options.preload;
   settings.environment = Environment();

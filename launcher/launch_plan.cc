@@ -207,11 +207,14 @@ absl::Status PlanStatic(const RunOptions& options, LaunchPlan& plan) {
   }
   plan.hosting = rank == 0 ? Hosting::kAlways : Hosting::kNever;
   plan.joins_if_port_is_taken = options.max_nodes > 1;
-  // All that nodes know is one name and port, which may be any address of this machine. With one
-  // node nobody but its own agent has to come in.
-  plan.listen_host = options.max_nodes > 1 ? "" : kLoopback;
   plan.address = options.local_addr;
   if (plan.address.empty() && rank == 0) plan.address = plan.endpoint.host;
+  plan.shares_port_with_store = options.master_store == StoreChoice::kAgent && rank == 0;
+  // All that nodes know is one name and port, which may be any address of this machine. With one
+  // node nobody but its own agent has to come in, and its workers to the store, by that name.
+  const bool is_loopback = plan.address == kLoopback || plan.address == "localhost";
+  const bool is_private = is_loopback || !plan.shares_port_with_store;
+  plan.listen_host = options.max_nodes == 1 && is_private ? kLoopback : "";
   return absl::OkStatus();
 }
 

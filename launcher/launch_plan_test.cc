@@ -112,6 +112,16 @@ TEST(LaunchPlan, AGivenPortIsUsedAndNeverShared) {
   EXPECT_FALSE(plan.joins_if_port_is_taken);
   EXPECT_EQ(plan.listen_host, "127.0.0.1");
   EXPECT_EQ(plan.terms.run_id, "none");
+  EXPECT_TRUE(plan.shares_port_with_store);
+}
+
+TEST(LaunchPlan, TheStoreOfOneNodeIsReachedByTheNameThatWasGiven) {
+  EXPECT_EQ(Plan({"--master-port=2000", "--master-addr=localhost"}).listen_host, "127.0.0.1");
+  EXPECT_EQ(Plan({"--master-port=2000", "--master-addr=node7"}).listen_host, "");
+  EXPECT_EQ(Plan({"--master-port=2000", "--local-addr=10.0.0.1"}).listen_host, "");
+  LaunchPlan plan = Plan({"--master-port=2000", "--master-addr=node7", "--master-store=worker"});
+  EXPECT_EQ(plan.listen_host, "127.0.0.1");
+  EXPECT_FALSE(plan.shares_port_with_store);
 }
 
 TEST(LaunchPlan, StaticLayoutIsHostedByNodeRankZero) {
@@ -130,6 +140,7 @@ TEST(LaunchPlan, StaticLayoutIsHostedByNodeRankZero) {
 
   LaunchPlan guest = Plan({"--nnodes=2", "--node-rank=1", "--master-addr=10.0.0.1"});
   EXPECT_EQ(guest.hosting, Hosting::kNever);
+  EXPECT_FALSE(guest.shares_port_with_store);
   EXPECT_EQ(guest.node_rank, 1);
   EXPECT_EQ(guest.address, "");
 }

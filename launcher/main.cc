@@ -90,6 +90,8 @@ int Main(const std::vector<std::string>& argv) {
   } catch (const std::bad_alloc&) {
     Say("the system gives no more memory; raise `ulimit -v` or the container's limit of memory");
     _exit(kExitOsError);
+  } catch (const std::exception& error) {
+    Say(Cat("a fault of its own: ", error.what()));
   } catch (...) {
   }
   std::abort();

@@ -124,6 +124,11 @@ class Finder {
     server_options.job.lease = options_.lease;
     server_options.job.reconnect_timeout = options_.reconnect_timeout;
     server_options.job.checkpoint_patience = options_.checkpoint_patience;
+    if (plan_.shares_port_with_store && options_.store != nullptr) {
+      server_options.non_grpc = options_.store;
+      server_options.non_grpc_job = plan_.terms.run_id;
+      server_options.on_round = [store = options_.store] { store->BeginRound(); };
+    }
     // Nobody can have been there before on a port that the kernel has just chosen.
     server_options.standalone = plan_.endpoint.port == 0;
     Instant end = SystemClock().Now() + options_.patience;

@@ -13,6 +13,7 @@
 #include "base/instant.h"
 #include "launcher/endpoint.h"
 #include "launcher/launch_plan.h"
+#include "launcher/shared_store.h"
 #include "rendezvous/server/rendezvous_server.h"
 
 namespace muster::launcher {
@@ -47,6 +48,9 @@ struct MeetingOptions {
   // How long a name that doesn't resolve is tried again: where pods start in any order, a peer's
   // name comes into being later.
   Duration patience = std::chrono::seconds(600);
+  // Serves PyTorch's store where the plan has it share the rendezvous' port; null: nobody does.
+  // Must outlive the rendezvous.
+  SharedStore* store = nullptr;
   // Shows one line to the user.
   std::function<void(const std::string&)> say;
 };

@@ -11,6 +11,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "launcher/shared_store.h"
+#include "rendezvous/client/probe.h"
 
 namespace muster::launcher {
 namespace {
@@ -23,6 +25,7 @@ class MeetingPlaceTest : public testing::Test {
   std::variant<MeetingPlace, MeetingFailure> Find(const LaunchPlan& plan) {
     MeetingOptions options;
     options.patience = patience_;
+    options.store = store_;
     options.say = [this](const std::string& line) { said_.push_back(line); };
     return FindMeetingPlace(plan, options);
   }
@@ -62,6 +65,7 @@ class MeetingPlaceTest : public testing::Test {
   }
 
   Duration patience_{0};
+  SharedStore* store_ = nullptr;
   std::vector<std::string> said_;
 };
 
@@ -73,6 +77,41 @@ TEST_F(MeetingPlaceTest, StandaloneHostsOnAPortOfItsOwn) {
   EXPECT_EQ(place.name, place.connect_to.ToString());
   EXPECT_EQ(place.address, "127.0.0.1");
   EXPECT_THAT(said_, IsEmpty());
+}
+
+// Whether PyTorch's store answers there: asked for the number of keys, in 8 bytes.
+bool StoreAnswers(uint16_t port) {
+  int fd = socket(AF_INET, SOCK_STREAM, 0);
+  timeval patience{.tv_sec = 30, .tv_usec = 0};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  char answer[8];
+  bool is_answered =
+      send(fd, "\x06", 1, MSG_NOSIGNAL) == 1 && recv(fd, answer, 8, MSG_WAITALL) == 8;
+  close(fd);
+  return is_answered;
+}
+
+TEST_F(MeetingPlaceTest, PyTorchsStoreSharesThePortWhereThePlanSaysSo) {
+  LaunchPlan plan;
+  plan.layout = Layout::kStatic;
+  plan.endpoint = {.host = "127.0.0.1", .port = 0};
+  plan.listen_host = "127.0.0.1";
+  plan.address = "127.0.0.1";
+  SharedStore store(nullptr);
+  store_ = &store;
+  for (bool is_shared : {true, false}) {
+    plan.shares_port_with_store = is_shared;
+    MeetingPlace place = Place(plan);
+    const uint16_t port = place.server->port();
+    store.BeginRound();
+    EXPECT_EQ(StoreAnswers(port), is_shared);
+    EXPECT_EQ(rendezvous::Probe("127.0.0.1", port).answer, rendezvous::ProbeAnswer::kMuster);
+  }
 }
 
 TEST_F(MeetingPlaceTest, TheNodeThatCanBindTheEndpointHosts) {

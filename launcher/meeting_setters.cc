@@ -122,6 +122,17 @@ absl::Status SetMasterPort(const Given& given, RunOptions& options) {
   return Assign(PortNumber(given.who, given.text), options.master_port);
 }
 
+absl::Status SetMasterStore(const Given& given, RunOptions& options) {
+  if (given.text == "agent") {
+    options.master_store = StoreChoice::kAgent;
+  } else if (given.text == "worker") {
+    options.master_store = StoreChoice::kWorker;
+  } else {
+    return BadValue(given.who, given.text, "agent or worker");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status SetEndpoint(const Given& given, RunOptions& options) {
   if (given.text.empty()) return absl::OkStatus();
   if (!ParseEndpoint(given.text, 0).has_value()) {
@@ -146,6 +157,7 @@ constexpr NamedSetter kSetters[] = {
     {"topology-key", SetTopologyKey},
     {"master-addr", SetMasterAddr},
     {"master-port", SetMasterPort},
+    {"master-store", SetMasterStore},
     {"rdzv-backend", SetBackend},
     {"rdzv-endpoint", SetEndpoint},
     {"rdzv-id", SetRunId},

@@ -84,6 +84,10 @@ absl::StatusOr<RunOptions> ParseRunOptions(std::span<const std::string> words,
   if (topology != nullptr && *topology != '\0' && !given.contains("topology-key")) {
     given["topology-key"] = {env::kTopologyKey, topology};
   }
+  const char* no_store = get_env(env::kNoAgentStore);
+  if (no_store != nullptr && std::string_view(no_store) == "1" && !given.contains("master-store")) {
+    given["master-store"] = {env::kNoAgentStore, "worker"};
+  }
   for (const auto& setters : {MeetingSetters(), WorkerSetters(), FaultSetters(), OutputSetters()}) {
     for (const auto& [name, set] : setters) {
       auto it = given.find(name);

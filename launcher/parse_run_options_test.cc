@@ -44,6 +44,7 @@ TEST(RunOptions, DefaultsAreTorchruns) {
   EXPECT_EQ(options.node_rank, std::nullopt);
   EXPECT_EQ(options.master_addr, "127.0.0.1");
   EXPECT_EQ(options.master_port, std::nullopt);
+  EXPECT_EQ(options.master_store, StoreChoice::kAgent);
   EXPECT_EQ(options.backend, std::nullopt);
   EXPECT_EQ(options.max_restarts, 0);
   EXPECT_EQ(options.join_timeout, seconds(600));
@@ -62,6 +63,7 @@ TEST(RunOptions, TakesEveryFlag) {
                               "--node-rank=3",
                               "--master-addr=h",
                               "--master-port=1234",
+                              "--master-store=worker",
                               "--rdzv-backend=c10d",
                               "--rdzv-endpoint=h:1",
                               "--rdzv-id=job",
@@ -93,6 +95,7 @@ TEST(RunOptions, TakesEveryFlag) {
   EXPECT_EQ(options.node_rank, 3);
   EXPECT_EQ(options.master_addr, "h");
   EXPECT_EQ(options.master_port, 1234);
+  EXPECT_EQ(options.master_store, StoreChoice::kWorker);
   EXPECT_EQ(options.backend, Backend::kElastic);
   EXPECT_EQ(options.rdzv_endpoint, "h:1");
   EXPECT_EQ(options.run_id, "job");
@@ -230,6 +233,17 @@ TEST(RunOptions, TheTopologyKeyMayComeFromTheNodesEnvironment) {
   EXPECT_EQ(Parse({"--topology-key=rack2", "p"}, variables).topology_key, "rack2");
   EXPECT_THAT(ErrorOf({"p"}, {{"MUSTER_TOPOLOGY_KEY", "rack 1"}}),
               HasSubstr("MUSTER_TOPOLOGY_KEY: \"rack 1\""));
+}
+
+TEST(RunOptions, ItMayBeSaidInEachWayThatRank0HostsTheStore) {
+  const Variables torchruns = {{"TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1"}};
+  EXPECT_EQ(Parse({"p"}, torchruns).master_store, StoreChoice::kWorker);
+  EXPECT_EQ(Parse({"--master-store=agent", "p"}, torchruns).master_store, StoreChoice::kAgent);
+  EXPECT_EQ(Parse({"p"}, {{"TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "0"}}).master_store,
+            StoreChoice::kAgent);
+  EXPECT_EQ(Parse({"p"}, {{"PET_MASTER_STORE", "worker"}}).master_store, StoreChoice::kWorker);
+  EXPECT_THAT(ErrorOf({"--master-store=rank0", "p"}),
+              AllOf(HasSubstr("--master-store: \"rank0\""), HasSubstr("agent or worker")));
 }
 
 TEST(RunOptions, RulesMayComeFromTheEnvironment) {

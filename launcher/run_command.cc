@@ -36,6 +36,7 @@
 #include "launcher/run_options.h"
 #include "launcher/say.h"
 #include "launcher/scheduler_place.h"
+#include "launcher/shared_store.h"
 #include "launcher/stop_signals.h"
 #include "launcher/text.h"
 #include "rendezvous/client/grpc_rendezvous_client.h"
@@ -206,6 +207,15 @@ std::vector<int> TakenSignals(const RunOptions& options) {
   return taken;
 }
 
+// Null where the plan has none. What it has to say goes to the agent, which never waits for a
+// console; there is nothing to say before there is one.
+std::unique_ptr<SharedStore> MakeSharedStore(const LaunchPlan& plan, std::atomic<Agent*>* speaker) {
+  if (!plan.shares_port_with_store) return nullptr;
+  return std::make_unique<SharedStore>([speaker](const std::string& line) {
+    if (Agent* agent = *speaker) agent->Say(Cat("PyTorch's store ", line));
+  });
+}
+
 int RunJob(const RunOptions& options, const LaunchPlan& plan, ResultFile& result) {
   // First of all: forking beside gRPC's threads is unsafe, and what workers inherit is fixed here.
   agent::GuardianLink guardian = agent::StartGuardian();
@@ -239,7 +249,10 @@ int RunJob(const RunOptions& options, const LaunchPlan& plan, ResultFile& result
     watch = *std::move(started);
   }
 
+  std::atomic<Agent*> speaker = nullptr;
+  std::unique_ptr<SharedStore> store = MakeSharedStore(plan, &speaker);
   MeetingOptions meeting;
+  meeting.store = store.get();
   meeting.lease = options.lease;
   meeting.reconnect_timeout = options.reconnect_timeout;
   meeting.checkpoint_patience = options.shutdown_timeout;
@@ -255,6 +268,7 @@ int RunJob(const RunOptions& options, const LaunchPlan& plan, ResultFile& result
   const AgentSettings settings = JobSettings(options, plan, place);
   std::unique_ptr<Agent> agent = MakeAgent(settings, place.connect_to, guardian);
   target.SetParts(agent.get(), place.server.get());
+  speaker = agent.get();
   Verdict verdict = agent->Run();
   target.AgentIsDone();
   // At once: the rest may take as long as the other nodes do.

@@ -43,6 +43,8 @@ inline constexpr FlagSpec kRunFlags[] = {
      0, kTorchrun},
     {"master-port", "PORT", kMeetFlags, "Port of the rendezvous (static layout; default 29500)", 0,
      kTorchrun},
+    {"master-store", "agent|worker", kMeetFlags,
+     "Who serves PyTorch's store at MASTER_ADDR:MASTER_PORT: muster (default), or rank 0 itself"},
     {"rdzv-backend", "static|c10d", kMeetFlags, "static: ranks by hand; c10d: elastic", 0,
      kTorchrun},
     {"rdzv-endpoint", "HOST[:PORT]", kMeetFlags,

@@ -44,6 +44,9 @@ struct StreamSelection {
   friend bool operator==(const StreamSelection&, const StreamSelection&) = default;
 };
 
+// Who serves PyTorch's store: muster itself, or the worker of rank 0.
+enum class StoreChoice { kAgent, kWorker };
+
 enum class PrefixChoice { kAuto, kAlways, kNever };
 
 // --omp-threads. As torchrun: 1 if nothing is set and there is more than one worker.
@@ -67,6 +70,7 @@ struct RunOptions {
   std::string master_addr = "127.0.0.1";
   bool master_addr_given = false;
   std::optional<uint16_t> master_port;
+  StoreChoice master_store = StoreChoice::kAgent;
   std::optional<Backend> backend;
   // --rdzv-endpoint as it was written, since its default port depends on the backend.
   std::string rdzv_endpoint;

@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
-# Installs what muster needs from the system's package manager: nothing is downloaded otherwise.
+# Installs what muster needs from the system's package manager. Nothing else is downloaded, but for --with-torch.
 # Quiet when nothing is missing; run it as often as you like.
 #
 #   tools/setup.sh                 what is needed to build and run
 #   tools/setup.sh --with-tests    and to run all tests (PyTorch and Slurm as judges, nftables for lossy networks)
 #   tools/setup.sh --with-peers    and to run the benchmarks beside their peers (PyTorch, Open MPI)
+#   tools/setup.sh --with-torch    and the newest PyTorch from pip's package index, some 5 GB, in a virtual
+#                                  environment in ~/.cache/muster/torch (or $MUSTER_TORCH), for tests that
+#                                  are skipped without it
 #   tools/setup.sh --with-checks   and to run tools/presubmit.sh (clang-format, clang-tidy)
 #   tools/setup.sh --any-system    go on although this isn't Debian 12 (untested)
 set -euo pipefail
@@ -19,13 +22,15 @@ needed=(
   iproute2 procps
 )
 any_system=no
+with_torch=no
 for arg in "$@"; do
   case "$arg" in
     --with-tests) needed+=(python3-torch nftables slurm-wlm) ;;
     --with-peers) needed+=(python3-torch openmpi-bin) ;;
+    --with-torch) needed+=(python3-venv) with_torch=yes ;;
     --with-checks) needed+=(clang-format clang-tidy clang) ;;
     --any-system) any_system=yes ;;
-    -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *)
       echo "setup.sh: unknown option '$arg'; see tools/setup.sh --help" >&2
       exit 64
@@ -54,7 +59,26 @@ for package in "${needed[@]}"; do
   status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
   [ "$status" = installed ] || missing+=("$package")
 done
-[ ${#missing[@]} -gt 0 ] || exit 0
+
+# Where pip finds it is pip's own affair (pip config): another index may have a smaller build without CUDA.
+install_torch() {
+  local folder=${MUSTER_TORCH:-$HOME/.cache/muster/torch}
+  if "$folder/bin/python" -c 'import torch' 2>/dev/null; then return 0; fi
+  echo "setup.sh: installing the newest PyTorch in $folder"
+  log=$(mktemp)
+  trap 'rm -f "$log"' EXIT
+  if ! { /usr/bin/python3 -m venv "$folder" && "$folder/bin/pip" install torch numpy &&
+    "$folder/bin/python" -c 'import torch'; } >"$log" 2>&1 </dev/null; then
+    tail -n 20 "$log" >&2
+    echo "setup.sh: PyTorch could not be installed in $folder (the last lines are above)" >&2
+    return 1
+  fi
+}
+
+if [ ${#missing[@]} = 0 ]; then
+  if [ "$with_torch" = yes ]; then install_torch || exit 1; fi
+  exit 0
+fi
 
 as_root=()
 if [ "$(id -u)" != 0 ]; then
@@ -74,3 +98,4 @@ if ! { "${apt[@]}" update && "${apt[@]}" install --no-install-recommends "${miss
   echo "setup.sh: apt-get could not install: ${missing[*]} (its last lines are above)" >&2
   exit 1
 fi
+if [ "$with_torch" = yes ]; then install_torch || exit 1; fi

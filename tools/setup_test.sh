@@ -30,6 +30,15 @@ expect "a missing os-release is another system" 1 "this is 'unknown'" \
   env MUSTER_OS_RELEASE="$work/none" bash tools/setup.sh
 expect "an unknown option is named" 64 "unknown option '--wit-tests'" bash tools/setup.sh --wit-tests
 expect "nothing to do is silent" 0 "" bash tools/setup.sh --with-tests
+if dpkg-query -W -f '${db:Status-Status}' python3-venv 2>/dev/null | grep -q '^installed$'; then
+  mkdir -p "$work/torch/bin"
+  printf '#!/bin/sh\n' >"$work/torch/bin/python"
+  chmod +x "$work/torch/bin/python"
+  expect "an installed PyTorch is silent" 0 "" env MUSTER_TORCH="$work/torch" bash tools/setup.sh --with-torch
+  : >"$work/file"
+  expect "where PyTorch can't be installed is named" 1 "could not be installed in $work/file/torch" \
+    env MUSTER_TORCH="$work/file/torch" bash tools/setup.sh --with-torch
+fi
 expect "test.sh names an unknown option" 64 "unknown option '--fast'" bash tools/test.sh --fast
 [ "$failures" = 0 ] && echo "setup_test: ok"
 exit $((failures > 0))

@@ -79,12 +79,14 @@ TEST(AgentLateWords, AnAttachSaysWhetherTheAgentWasEverIn) {
   m.At(0, RendezvousConnected{});
   EXPECT_FALSE(SaysItWasIn(m));
   m.At(10, RendezvousDisconnected{.why = "reset"});
+  ASSERT_EQ(m.At(500, TimePassed{}), "connect");
   m.At(500, RendezvousConnected{});
   EXPECT_FALSE(SaysItWasIn(m)) << "nobody had answered the first one";
   m.At(510,
        Attached{.lease = std::chrono::seconds(3), .reconnect_timeout = std::chrono::seconds(60)});
   m.At(520, RendezvousDisconnected{.why = "reset"});
-  m.At(900, RendezvousConnected{});
+  ASSERT_EQ(m.At(1000, TimePassed{}), "connect");
+  m.At(1000, RendezvousConnected{});
   EXPECT_TRUE(SaysItWasIn(m));
 }
 

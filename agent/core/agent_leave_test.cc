@@ -112,6 +112,23 @@ TEST(AgentLeave, SigintAfterANoticeStopsAtOnce) {
   EXPECT_EQ(m.At(210, StopRequested{.signal = SIGINT}), "show; stop r1 signal 2 grace 30000");
 }
 
+// As schedulers do: the node is sent away, and a moment later told to end.
+TEST(AgentLeave, WhoIsDrainedAndThenStoppedIsToBeRunAgain) {
+  for (int signal : {SIGTERM, SIGINT}) {
+    TracedMachine m;
+    m.At(0, RendezvousConnected{});
+    m.At(0, AttachedNow());
+    m.At(100, StartOf(1));
+    m.At(200, Drained{});
+    m.At(210, StopRequested{.signal = signal});
+    m.At(220, EndOf(1, 0, {.signal = signal}));
+    m.At(220, EndOf(1, 1, {.signal = signal}));
+    m.At(230, GroupGone{.round = RoundId(1)});
+    EXPECT_EQ(m.verdict().exit_code, signal == SIGTERM ? 75 : 130) << m.verdict().reason;
+    EXPECT_EQ(m.verdict().reason.find("drained") != std::string::npos, signal == SIGTERM);
+  }
+}
+
 TEST(AgentLeave, WhoIsDrainedTellsEveryLaterRendezvous) {
   TracedMachine m;
   ToRunning(m);

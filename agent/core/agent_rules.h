@@ -128,6 +128,8 @@ class AgentRules {
   void ServeDeparture();
   Instant DepartureDue() const;
   Verdict VerdictOnDeparture() const;
+  // Of a stop that the user or a notice asked for.
+  Verdict VerdictOfStop(int signal, const std::string& notice) const;
   bool AllKnowTheStep() const;
   void SayIfAllKnow();
   void NoteSaved(const Commit& commit);

@@ -35,7 +35,7 @@ void AgentRules::On(const StopRequested& event) {
     return;
   }
   if (!departure_ && CanDepart(event)) return Depart(event);
-  Verdict verdict = VerdictOfUserStop(event.signal, event.notice);
+  Verdict verdict = VerdictOfStop(event.signal, event.notice);
   if (HasProcesses()) {
     ShowLine(verdict.reason + ": stopping the workers; a second signal kills them");
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "agent/core/agent_rules.h"
+#include "agent/core/exit_code.h"
 #include "agent/core/own_verdict.h"
 #include "base/signal_name.h"
 
@@ -45,7 +46,17 @@ void AgentRules::Depart(const StopRequested& event) {
 
 Verdict AgentRules::VerdictOnDeparture() const {
   return departure_->saved_step ? VerdictOfDeparture(departure_->why, *departure_->saved_step)
-                                : VerdictOfUserStop(departure_->signal, departure_->notice);
+                                : VerdictOfStop(departure_->signal, departure_->notice);
+}
+
+Verdict AgentRules::VerdictOfStop(int signal, const std::string& notice) const {
+  Verdict verdict = VerdictOfUserStop(signal, notice);
+  // Schedulers let SIGTERM follow: it is the same wish, and the job goes on without this node.
+  if (is_drained_ && signal == SIGTERM) {
+    verdict.reason = "drained (muster drain) and " + verdict.reason + "; run it again to join";
+    verdict.exit_code = kExitRunAgain;
+  }
+  return verdict;
 }
 
 Instant AgentRules::DepartureDue() const {

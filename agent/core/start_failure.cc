@@ -46,4 +46,10 @@ StartFailure ExplainStartFailure(const std::string& program, int error, const st
   return {error == ENOENT ? kExitNotFound : kExitNotExecutable, std::move(message)};
 }
 
+StartFailure ExplainStoreFailure(uint16_t port, int error) {
+  const std::string where = port == 0 ? "" : " at port " + std::to_string(port);
+  return {kExitOsError, "PyTorch's store can't be served" + where + ": " + std::strerror(error) +
+                            "; with --master-store=worker rank 0 hosts it itself"};
+}
+
 }  // namespace muster::agent

@@ -3,6 +3,7 @@
 #ifndef MUSTER_AGENT_CORE_START_FAILURE_H_
 #define MUSTER_AGENT_CORE_START_FAILURE_H_
 
+#include <cstdint>
 #include <string>
 
 namespace muster::agent {
@@ -17,6 +18,10 @@ struct StartFailure {
 // `error` is errno of fork(2) or exec(3). `flaw` tells more of the program than errno can
 // (agent/process/program_file.h), or is empty.
 StartFailure ExplainStartFailure(const std::string& program, int error, const std::string& flaw);
+
+// The same where the agent can't serve PyTorch's store at MASTER_PORT, so that no worker is
+// started; `port` 0: none was free. `error` is the errno.
+StartFailure ExplainStoreFailure(uint16_t port, int error);
 
 }  // namespace muster::agent
 

@@ -45,5 +45,16 @@ TEST(StartFailure, AShortageIsTheMachinesAndSaysWhatToDo) {
             "files (`ulimit -n`, or fs.file-max)");
 }
 
+TEST(StartFailure, AStoreThatCannotBeServedNamesItsPortAndTheOtherWay) {
+  StartFailure taken = ExplainStoreFailure(29512, EADDRINUSE);
+  EXPECT_EQ(taken.exit_code, kExitOsError);
+  EXPECT_EQ(taken.message,
+            "PyTorch's store can't be served at port 29512: Address already in use; with "
+            "--master-store=worker rank 0 hosts it itself");
+  EXPECT_EQ(ExplainStoreFailure(0, EMFILE).message,
+            "PyTorch's store can't be served: Too many open files; with --master-store=worker rank "
+            "0 hosts it itself");
+}
+
 }  // namespace
 }  // namespace muster::agent

@@ -48,8 +48,7 @@ std::vector<Variable> CommonVariables(const WorkerSurroundings& s) {
       {env::kMaxRestarts, std::to_string(s.max_restarts)},
       {env::kRunId, s.run_id},
       {env::kSignalsToHandle, s.stop_signals},
-      // Rank 0 hosts the store until the agent serves PyTorch's protocol itself.
-      {env::kUseAgentStore, "False"},
+      {env::kUseAgentStore, s.has_agent_store ? "True" : "False"},
       {env::kAgentSocket, s.agent_socket},
   };
   if (s.stack_signal > 0) common.push_back({env::kStackSignal, std::to_string(s.stack_signal)});

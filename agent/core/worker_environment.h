@@ -30,6 +30,8 @@ struct WorkerSurroundings {
   std::vector<std::string> gpus;
   // TORCHELASTIC_SIGNALS_TO_HANDLE.
   std::string stop_signals;
+  // The agent of group rank 0 serves PyTorch's store; else rank 0's worker hosts it.
+  bool has_agent_store = false;
   // "NAME=value" each; kept as they are, also entries that are no assignment.
   std::vector<std::string> inherited;
 };

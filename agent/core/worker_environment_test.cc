@@ -46,6 +46,14 @@ int64_t CountOf(const std::vector<std::string>& environment, const std::string& 
                        [&](const std::string& e) { return e.starts_with(name + "="); });
 }
 
+TEST(WorkerEnvironment, SaysWhoServesTheStore) {
+  WorkerSurroundings surroundings = Surroundings({"TORCHELASTIC_USE_AGENT_STORE=False"});
+  surroundings.has_agent_store = true;
+  std::vector<std::string> environment = WorkerEnvironment(Place(), LocalRank(0), "", surroundings);
+  EXPECT_TRUE(Has(environment, "TORCHELASTIC_USE_AGENT_STORE=True"));
+  EXPECT_EQ(CountOf(environment, "TORCHELASTIC_USE_AGENT_STORE"), 1);
+}
+
 TEST(WorkerEnvironment, HoldsTorchrunsVariablesAndOurs) {
   std::vector<std::string> environment =
       WorkerEnvironment(Place(), LocalRank(1), "/tmp/e.json", Surroundings());

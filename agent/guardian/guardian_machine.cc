@@ -105,7 +105,7 @@ void GuardianMachine::On(const ChildEnded& ended) {
     }
     worker.has_ended = true;
     worker.has_failed = state_ == State::kRunning && !ended.exit.Succeeded();
-    any_failed_ = any_failed_ || worker.has_failed;
+    any_failed_ = any_failed_ || !ended.exit.Succeeded();
   }
   if (IsEnding() && !AnyWorkerLives()) effects_.emplace_back(LookForLeftOvers{});
 }

@@ -281,6 +281,7 @@ TEST(GuardianMachine, LeftOversOfASuccessGetTheGrace) {
   // Signalled once.
   EXPECT_EQ(guardian.Do(LeftSeen{{51}}), "");
   Instant stopped = guardian.now();
+  EXPECT_EQ(guardian.Wake(), "left 3[51] for 29");
   EXPECT_EQ(guardian.Wake(), "look");
   EXPECT_EQ(guardian.now(), stopped + seconds(30));
   EXPECT_EQ(guardian.state(), State::kKilling);
@@ -305,10 +306,12 @@ TEST(GuardianMachine, LeftOversOfWorkersThatWereStoppedGetTheGrace) {
   guardian.Do(ChildEnded{10, {.signal = SIGTERM}});
   EXPECT_EQ(guardian.Do(ChildEnded{11, {.signal = SIGTERM}}), "exited 1:143 | look");
   // 50 had the signal with its worker, 51 has left the worker's session.
-  EXPECT_EQ(guardian.Do(LeftSeen{{50, 51}, {{50, 10}, {51, 51}}}), "signal [51]:15");
+  EXPECT_EQ(guardian.Do(LeftSeen{{50, 51}, {{50, 10}, {51, 51}}}), "signal [51]:9");
   EXPECT_EQ(guardian.state(), State::kStopping);
-  EXPECT_EQ(guardian.Wake(), "left 3[50,51] for 29");
-  EXPECT_EQ(guardian.Do(ChildEnded{51, Code(0)}), "look");
+  EXPECT_EQ(guardian.Do(ChildEnded{51, Killed()}), "look");
+  EXPECT_EQ(guardian.Do(LeftSeen{{50}, {{50, 10}}}), "");
+  EXPECT_EQ(guardian.Wake(), "left 3[50] for 29");
+  EXPECT_EQ(guardian.Do(ChildEnded{98, Code(0)}), "look");
   EXPECT_EQ(guardian.Do(LeftSeen{{50}, {{50, 10}}}), "") << "told and signalled once";
   EXPECT_EQ(guardian.Do(ChildEnded{50, Code(0)}), "look");
   EXPECT_EQ(guardian.Do(LeftSeen{}), "gone 3[]");

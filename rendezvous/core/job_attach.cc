@@ -149,7 +149,8 @@ void JobMachine::Rules::ResumeSlot(Member& member, const RunningWorld& running) 
   Slot& slot = round_->slots[*member.slot];
   ledger_.LearnCharged(running.restarts_charged);
   LearnCommit(running.last_commit, running.world.round);
-  if (running.worker_succeeded || running.succeeded) round_->has_success = true;
+  const bool has_success = running.worker_succeeded || running.succeeded;
+  if (has_success && !std::exchange(round_->has_success, true)) TellWaiting();
   if (round_->stop) {
     // Even if it said StopDone before: what it says now is the truth.
     if (slot.state == SlotState::kStopped) round_->Set(slot, SlotState::kRunning);

@@ -69,7 +69,9 @@ void JobMachine::Rules::Handle(Member& member, const CommitDone& message) {
        message.commit.directory);
   for (auto& [id, other] : members_) {
     if (&other != &member) SendTo(other, CommitNoted{round_->world, *last_commit_});
+    if (!other.set_aside_until) continue;
     EndSetAside(other);
+    if (other.session) TellNewcomer(other);
   }
   TellOfCommit(member.id);
 }

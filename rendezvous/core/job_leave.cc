@@ -151,14 +151,14 @@ void JobMachine::Rules::LetIdleGo() {
     const RoundId seen = member->attach.highest_round;
     const bool had_part =
         !has_formed_ && seen.value > 0 && (!round_ || seen == round_->world.round);
-    if (had_part) left_because_ = LeftText(*member);
+    if (had_part) AddReason(left_because_, LeftText(*member));
     LetGo(*member, std::nullopt);
   }
 }
 
 void JobMachine::Rules::LetGo(Member& member, std::optional<int64_t> saved_step) {
   // A spare's leaving brings no round below MIN.
-  if (!round_ && is_reforming_) left_because_ = LeftText(member);
+  if (!round_ && is_reforming_) AddReason(left_because_, LeftText(member));
   SendTo(member, JobEnded{Release(member, saved_step)});
   if (member.session) effects_.emplace_back(EndSession{*member.session});
   Note("node " + member.attach.node_name + " is let go: " + member.departure->reason);

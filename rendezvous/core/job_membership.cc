@@ -53,8 +53,8 @@ void JobMachine::Rules::EvaluateGathering() {
     if (!min_first_reached_) min_first_reached_ = input_.now;
   } else {
     if (!below_min_since_) below_min_since_ = input_.now;
-    if (left_because_ && ready + ReturningNodes() < terms_->min_nodes) {
-      return FailBelowMin(kExitRunAgain, *left_because_);
+    if (!left_because_.empty() && ready + ReturningNodes() < terms_->min_nodes) {
+      return FailBelowMin(kExitRunAgain, left_because_);
     }
   }
   const JobState state = is_enough ? JobState::kClosing : JobState::kGathering;
@@ -158,7 +158,7 @@ void JobMachine::Rules::FormRound() {
   is_reforming_ = true;
   below_min_since_.reset();
   min_first_reached_.reset();
-  left_because_.reset();
+  left_because_.clear();
   form_not_before_ = Instant();
   ask_again_ = Instant::Never();
   // Spares are told below; nobody waits for this round any more.
@@ -209,6 +209,7 @@ void JobMachine::Rules::EndSetAsides() {
       continue;
     }
     EndSetAside(member);
+    if (member.session) TellNewcomer(member);
     Note("node " + member.attach.node_name + " was set aside for long enough and may take part");
   }
 }
@@ -296,6 +297,7 @@ bool JobMachine::Rules::LoseSlot(Member& member) {
     for (auto& [id, other] : members_) {
       const bool is_same_node = other.attach.node_name == member.attach.node_name;
       if (is_same_node && &other != &member && !other.slot) SetAside(other, until);
+      if (is_same_node && other.session) TellNewcomer(other);
     }
   }
   return true;
@@ -305,7 +307,7 @@ void JobMachine::Rules::Depart(Member& member, const std::string& reason) {
   const std::string text = "node " + member.attach.node_name + " leaves: " + reason;
   Note(text);
   // A spare's leaving brings no round below MIN.
-  if (!round_ && is_reforming_) left_because_ = text;
+  if (!round_ && is_reforming_) AddReason(left_because_, text);
   bool must_stop = false;
   if (round_ && member.slot) {
     Slot& slot = round_->slots[*member.slot];
@@ -316,7 +318,7 @@ void JobMachine::Rules::Depart(Member& member, const std::string& reason) {
       round_->Set(slot, SlotState::kStopped);
       // Its workers were stopped before the others knew: their failures may be of its making.
       round_->had_loss = true;
-      left_because_ = text;
+      AddReason(left_because_, text);
       must_stop = true;
       if (form_not_before_ <= input_.now) form_not_before_ = input_.now + kDepartureWindow;
     }
@@ -349,7 +351,7 @@ void JobMachine::Rules::Handle(Member& member, const Leave& message) {
 
 void JobMachine::Rules::ForgetEmptyJob() {
   // Nobody is here and no round ever was: the next to come opens the job afresh.
-  if (!members_.empty() || is_reforming_ || has_formed_ || left_because_) return;
+  if (!members_.empty() || is_reforming_ || has_formed_ || !left_because_.empty()) return;
   terms_.reset();
   below_min_since_.reset();
   min_first_reached_.reset();

@@ -217,8 +217,8 @@ class JobMachine::Rules {
   // While gathering: when to ask the policy again, and its last reason.
   Instant ask_again_ = Instant::Never();
   std::string waiting_reason_;
-  // A node left in order since the last round was formed: below MIN nobody waits for another.
-  std::optional<std::string> left_because_;
+  // Who left in order since the last round was formed: below MIN nobody waits for another.
+  std::string left_because_;
   // When the first of those nodes asked to go that will leave with the current round.
   std::optional<Instant> departures_since_;
   Instant checkpoint_due_ = Instant::Never();

@@ -43,6 +43,13 @@ std::vector<WorkerFailure> FailureList::InOrder(Instant now) const {
   return failures;
 }
 
+void AddReason(std::string& reasons, const std::string& text) {
+  constexpr size_t kMostBytes = 1000;
+  const bool is_known = reasons.find(text) != std::string::npos;
+  if (is_known || reasons.size() + text.size() > kMostBytes) return;
+  reasons += (reasons.empty() ? "" : "; ") + text;
+}
+
 std::string DescribeFailure(const WorkerFailure& failure) {
   std::string text = "worker rank " + std::to_string(failure.rank.value) + " (local rank " +
                      std::to_string(failure.local_rank.value);

@@ -44,6 +44,9 @@ class FailureList {
   uint64_t arrivals_ = 0;
 };
 
+// Adds `text` to what is the reason already ("...; ..."), once, and of many the first few.
+void AddReason(std::string& reasons, const std::string& text);
+
 // "worker rank 3 (local rank 1, pid 12) on node b was killed by signal 9".
 std::string DescribeFailure(const WorkerFailure& failure);
 

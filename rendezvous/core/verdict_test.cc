@@ -1,5 +1,6 @@
 #include "rendezvous/core/verdict.h"
 
+#include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -10,6 +11,16 @@ namespace {
 using std::chrono::milliseconds;
 
 Instant At(int ms) { return Instant(milliseconds(ms)); }
+
+TEST(Verdict, ReasonsAreGatheredOnceAndWithinABound) {
+  std::string reasons;
+  AddReason(reasons, "node a left: drained");
+  AddReason(reasons, "node b left: drained");
+  AddReason(reasons, "node a left: drained");
+  EXPECT_EQ(reasons, "node a left: drained; node b left: drained");
+  for (int i = 0; i < 1000; ++i) AddReason(reasons, "node " + std::to_string(i) + " left");
+  EXPECT_LE(reasons.size(), 1100U);
+}
 
 WorkerFailure Failure(int rank, int code, int age_ms = 0) {
   WorkerFailure failure;

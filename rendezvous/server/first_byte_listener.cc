@@ -56,7 +56,7 @@ absl::StatusOr<std::unique_ptr<FirstByteListener>> FirstByteListener::Listen(
   if (!sockets.ok()) return sockets.status();
   std::unique_ptr<FirstByteListener> listener(
       new FirstByteListener(options, std::move(sockets->fds), sockets->port));
-  if (listener->epoll_fd_ < 0 || listener->stop_fd_ < 0)
+  if (listener->epoll_fd_ < 0 || listener->wake_fd_ < 0)
     return absl::UnavailableError(absl::StrCat("can't listen: ", std::strerror(errno)));
   return listener;
 }
@@ -67,19 +67,23 @@ FirstByteListener::FirstByteListener(const FirstByteListenerOptions& options,
       sockets_(std::move(sockets)),
       port_(port),
       epoll_fd_(epoll_create1(EPOLL_CLOEXEC)),
-      stop_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+      wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 FirstByteListener::~FirstByteListener() {
   Stop();
   if (epoll_fd_ >= 0) close(epoll_fd_);
-  if (stop_fd_ >= 0) close(stop_fd_);
+  if (wake_fd_ >= 0) close(wake_fd_);
 }
 
 void FirstByteListener::Start(GrpcAcceptor* grpc, NonGrpcAcceptor* other) {
   grpc_ = grpc;
   other_ = other;
   for (int fd : sockets_) Watch(epoll_fd_, fd);
-  Watch(epoll_fd_, stop_fd_);
+  Watch(epoll_fd_, wake_fd_);
+  {
+    base::MutexLock lock(mutex_);
+    is_running_ = true;
+  }
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -87,8 +91,11 @@ void FirstByteListener::Stop() {
   if (stopped_) return;
   stopped_ = true;
   if (thread_.joinable()) {
-    uint64_t one = 1;
-    while (write(stop_fd_, &one, sizeof(one)) < 0 && errno == EINTR) continue;
+    {
+      base::MutexLock lock(mutex_);
+      is_stopping_ = true;
+    }
+    Wake();
     thread_.join();
   }
   for (const Silent& silent : silent_) close(silent.fd);
@@ -97,23 +104,62 @@ void FirstByteListener::Stop() {
   for (int fd : sockets_) close(fd);
 }
 
+void FirstByteListener::DisownEarlier() {
+  base::MutexLock lock(mutex_);
+  if (!is_running_) return;
+  const uint64_t mine = ++disowns_asked_;
+  Wake();
+  while (is_running_ && disowns_done_ < mine) changed_.wait(mutex_);
+}
+
+void FirstByteListener::Wake() const {
+  uint64_t one = 1;
+  while (write(wake_fd_, &one, sizeof(one)) < 0 && errno == EINTR) continue;
+}
+
+bool FirstByteListener::DoWhatWasAsked() {
+  uint64_t count = 0;
+  [[maybe_unused]] ssize_t got = read(wake_fd_, &count, sizeof(count));
+  uint64_t asked = 0;
+  {
+    base::MutexLock lock(mutex_);
+    if (is_stopping_) return false;
+    asked = disowns_asked_;
+    if (asked == disowns_done_) return true;
+  }
+  for (int fd : sockets_) {
+    while (AcceptAll(fd) == kMaxAcceptsInARow) continue;
+  }
+  for (Silent& silent : silent_) silent.is_disowned = true;
+  base::MutexLock lock(mutex_);
+  disowns_done_ = asked;
+  changed_.notify_all();
+  return true;
+}
+
 void FirstByteListener::Run() {
   std::array<epoll_event, 64> events;
-  while (true) {
+  bool is_stopped = false;
+  while (!is_stopped) {
     int count = epoll_wait(epoll_fd_, events.data(), static_cast<int>(events.size()),
                            WaitMs(SystemClock().Now()));
     Instant now = SystemClock().Now();
-    for (int i = 0; i < count; ++i) {
+    for (int i = 0; i < count && !is_stopped; ++i) {
       int fd = events[i].data.fd;
-      if (fd == stop_fd_) return;
-      if (std::find(sockets_.begin(), sockets_.end(), fd) != sockets_.end())
+      if (fd == wake_fd_)
+        is_stopped = !DoWhatWasAsked();
+      else if (std::find(sockets_.begin(), sockets_.end(), fd) != sockets_.end())
         AcceptAll(fd);
       else
         LookAt(fd);
     }
+    if (is_stopped) break;
     DropExpired(now);
     if (!paused_until_.IsNever() && now >= paused_until_) SetPaused(false, now);
   }
+  base::MutexLock lock(mutex_);
+  is_running_ = false;
+  changed_.notify_all();
 }
 
 int FirstByteListener::WaitMs(Instant now) const {
@@ -134,7 +180,7 @@ void FirstByteListener::SetPaused(bool paused, Instant now) {
   }
 }
 
-void FirstByteListener::AcceptAll(int listening_fd) {
+size_t FirstByteListener::AcceptAll(int listening_fd) {
   Instant now = SystemClock().Now();
   std::vector<int> accepted;
   while (accepted.size() < kMaxAcceptsInARow) {
@@ -149,6 +195,7 @@ void FirstByteListener::AcceptAll(int listening_fd) {
   }
   // Only now, for handing one on takes ten times as long as accepting it.
   for (int fd : accepted) Admit(fd, now);
+  return accepted.size();
 }
 
 void FirstByteListener::Admit(int fd, Instant now) {
@@ -174,28 +221,36 @@ void FirstByteListener::LookAt(int fd) {
   uint8_t first = 0;
   ssize_t got = recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
-  Forget(fd);
+  const Silent connection = Forget(fd);
   if (got > 0 && (first == kHttp2Preface || first == kTlsHello)) {
     grpc_->Accept(fd);
-  } else if (got > 0 && other_ != nullptr) {
-    other_->Accept(fd, first);
+  } else if (got > 0) {
+    HandOn(connection, first);
   } else {
     close(fd);
   }
 }
 
-void FirstByteListener::Forget(int fd) {
+void FirstByteListener::HandOn(const Silent& connection, std::optional<uint8_t> first_byte) {
+  if (other_ != nullptr && !connection.is_disowned) {
+    other_->Accept(connection.fd, first_byte);
+  } else {
+    close(connection.fd);
+  }
+}
+
+FirstByteListener::Silent FirstByteListener::Forget(int fd) {
   epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, fd, nullptr);
   auto found = by_fd_.find(fd);
+  const Silent connection = *found->second;
   silent_.erase(found->second);
   by_fd_.erase(found);
+  return connection;
 }
 
 void FirstByteListener::DropExpired(Instant now) {
   while (!silent_.empty() && silent_.front().deadline <= now) {
-    int fd = silent_.front().fd;
-    Forget(fd);
-    close(fd);
+    HandOn(Forget(silent_.front().fd), std::nullopt);
   }
 }
 

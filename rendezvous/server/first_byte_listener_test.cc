@@ -32,9 +32,11 @@ class Taken : public GrpcAcceptor, public NonGrpcAcceptor {
     for (int fd : fds_) close(fd);
   }
   void Accept(int fd) override { Add(fd, 'g'); }
-  void Accept(int fd, uint8_t first_byte) override { Add(fd, static_cast<char>(first_byte)); }
+  void Accept(int fd, std::optional<uint8_t> first_byte) override {
+    Add(fd, static_cast<char>(first_byte.value_or('s')));
+  }
 
-  // 'g' for gRPC, else the byte that the other was told.
+  // 'g' for gRPC, else the byte that the other was told, 's' if it was none.
   std::optional<char> Next() {
     const auto end = std::chrono::steady_clock::now() + seconds(20);
     base::MutexLock lock(mutex_);
@@ -145,6 +147,41 @@ TEST(FirstByteListener, ClosesTheSilentAfterTheirTime) {
   listener->Start(&grpc, nullptr);
   Client silent(listener->port());
   EXPECT_TRUE(silent.WaitForClose());
+}
+
+TEST(FirstByteListener, HandsTheSilentOnWhereSomebodyTakesThem) {
+  Taken grpc, other;
+  auto listener = Listen({.first_byte_timeout = milliseconds(50)});
+  listener->Start(&grpc, &other);
+  Client silent(listener->port());
+  EXPECT_EQ(other.Next(), 's');
+  silent.Say("P");
+  EXPECT_EQ(other.ReadLast(), "P");
+}
+
+TEST(FirstByteListener, DisownsWhatIsConnectedAlready) {
+  Taken grpc, other;
+  auto listener = Listen();
+  // Before it runs nothing has been accepted, so nothing is of earlier.
+  listener->DisownEarlier();
+  Client waits_in_the_kernel(listener->port());
+  listener->Start(&grpc, &other);
+  Client speaks_later(listener->port()), is_grpc(listener->port());
+  listener->DisownEarlier();
+  Client later(listener->port());
+  later.Say("\x01");
+  EXPECT_EQ(other.Next(), '\x01');
+  waits_in_the_kernel.Say("\x02");
+  EXPECT_TRUE(waits_in_the_kernel.WaitForClose());
+  speaks_later.Say("\x03");
+  EXPECT_TRUE(speaks_later.WaitForClose());
+  is_grpc.Say("P");
+  EXPECT_EQ(grpc.Next(), 'g');
+  Client last(listener->port());
+  last.Say("\x04");
+  EXPECT_EQ(other.Next(), '\x04');
+  listener->Stop();
+  listener->DisownEarlier();
 }
 
 TEST(FirstByteListener, OfTooManySilentOnesTheOldestIsClosed) {

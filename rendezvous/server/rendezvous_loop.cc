@@ -312,6 +312,7 @@ void RendezvousLoop::End(SessionId session) {
 
 void RendezvousLoop::Keep(const std::string& run_id, const World& world) {
   if (options_.rounds) options_.rounds->Keep(run_id, world);
+  if (options_.on_round && run_id == options_.watched_job) options_.on_round();
 }
 
 void RendezvousLoop::Report(const std::string& run_id, RoundId round, const std::string& text) {

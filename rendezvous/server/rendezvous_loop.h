@@ -79,6 +79,10 @@ struct RendezvousLoopOptions {
   Duration retention = std::chrono::minutes(10);
   // Null: rounds are kept nowhere.
   std::unique_ptr<RoundKeeper> rounds;
+  // Called when a round of the job `watched_job` begins, before any agent is told of it; by whoever
+  // turns the loop, and nothing else is handled meanwhile. May be empty.
+  std::function<void()> on_round{};
+  std::string watched_job{};
   // Must outlive the loop.
   const Clock* clock = &SystemClock();
 };

@@ -65,7 +65,15 @@ absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(
   RendezvousLoopOptions loop{.job = options.job,
                              .retention = options.retention,
                              .rounds = nullptr,
+                             .on_round = {},
+                             .watched_job = options.non_grpc_job,
                              .clock = options.clock};
+  if (options.on_round) {
+    loop.on_round = [listener = parts->listener.get(), begin = options.on_round] {
+      listener->DisownEarlier();
+      begin();
+    };
+  }
   if (options.standalone) loop.job.startup_quiet = Duration(0);
   if (!options.state_dir.empty()) {
     auto rounds = RoundStore::Open(options.state_dir);

@@ -9,6 +9,7 @@
 #define MUSTER_RENDEZVOUS_SERVER_RENDEZVOUS_SERVER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -38,6 +39,11 @@ struct RendezvousServerOptions {
   Duration retention = std::chrono::minutes(10);
   // Takes connections that don't begin like gRPC; null: they are closed. Must outlive the server.
   NonGrpcAcceptor* non_grpc = nullptr;
+  // Those connections belong to rounds of the job `non_grpc_job`. Called when one begins, before
+  // any agent is told of it: what comes in from then on is of the new round. Takes milliseconds at
+  // most. May be empty.
+  std::function<void()> on_round{};
+  std::string non_grpc_job{};
   // Must outlive the server.
   const Clock* clock = &SystemClock();
 };

@@ -4,6 +4,7 @@
 #include <grpcpp/grpcpp.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <future>
 #include <memory>
@@ -21,6 +22,7 @@
 #include "rendezvous/client/grpc_rendezvous_client.h"
 #include "rendezvous/client/probe.h"
 #include "rendezvous/client/recording_observer.h"
+#include "rendezvous/server/first_byte_listener.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -156,6 +158,34 @@ TEST(RendezvousServer, FormsAWorldAndFormsItAgainWithoutAKilledNode) {
     EXPECT_EQ(start->first_rank, Rank(2 * start->group_rank.value));
     EXPECT_EQ(start->restarts_charged, 0);
   }
+}
+
+// Closes what it is given.
+class Closer : public NonGrpcAcceptor {
+ public:
+  void Accept(int fd, std::optional<uint8_t>) override { close(fd); }
+};
+
+TEST(RendezvousServer, TellsOfEachRoundOfItsHostsJobBeforeItsAgentsAreTold) {
+  Closer closer;
+  std::atomic<int> rounds = 0;
+  RendezvousServerOptions options;
+  options.non_grpc = &closer;
+  options.on_round = [&rounds] { ++rounds; };
+  options.non_grpc_job = "job";
+  Trio trio(options);
+  EXPECT_EQ(rounds, 1);
+  JobTerms other_terms = Terms(1, 1);
+  other_terms.run_id = "another job";
+  FakeAgent other(trio.server->port(), "node-x", other_terms);
+  other.Attach();
+  ASSERT_TRUE(other.AwaitStart().has_value());
+  EXPECT_EQ(rounds, 1);
+  trio.agents[2]->Kill();
+  trio.agents[0]->AcknowledgeStop();
+  trio.agents[1]->AcknowledgeStop();
+  ASSERT_TRUE(trio.agents[0]->AwaitStart().has_value());
+  EXPECT_EQ(rounds, 2);
 }
 
 TEST(RendezvousServer, AnAgentThatAttachesAgainStopsNothing) {

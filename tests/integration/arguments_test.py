@@ -161,7 +161,7 @@ class Environment(process_kit.Case):
             "TORCHELASTIC_SIGNALS_TO_HANDLE",
             "TORCH_NCCL_ASYNC_ERROR_HANDLING"}
         self.assertEqual({name for name in got if not name.startswith("MUSTER_")}, expected)
-        self.assertEqual(got["TORCHELASTIC_USE_AGENT_STORE"], "False")
+        self.assertEqual(got["TORCHELASTIC_USE_AGENT_STORE"], "True")
         self.assertEqual(got["RANK"], "0")
         self.assertEqual(got["ROLE_NAME"], "default")
         self.assertEqual(got["MASTER_ADDR"], "127.0.0.1")

@@ -1,5 +1,6 @@
 """Command lines of the launchers that are compared, and what it takes to run and time one."""
 import os
+import pwd
 import shlex
 import shutil
 import socket
@@ -19,7 +20,11 @@ LAUNCHERS = {
     "torchrun": "/usr/bin/python3 " + HERE + "/torchrun_shim.py --nnodes=1 --nproc_per_node={n}"
                 " --rdzv_backend=c10d --rdzv_endpoint=127.0.0.1:{port} --rdzv_id=b{port}"
                 " --monitor_interval=0.1 --no_python {cmd}",
+    # Of the newest torch, where `tools/setup.sh --with-torch` has put it.
+    "torchrun_newest": "{newest} -m torch.distributed.run --standalone --nproc-per-node={n} --no-python {cmd}",
 }
+NEWEST = os.environ.get("MUSTER_TORCH_PYTHON") or os.path.join(
+    pwd.getpwuid(os.getuid()).pw_dir, ".cache", "muster", "torch", "bin", "python")
 
 
 def free_port():
@@ -37,25 +42,43 @@ def is_here(name):
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         if probe.returncode != 0:
             return "/usr/bin/python3 has no torch (tools/setup.sh --with-peers)"
+    if name == "torchrun_newest" and not os.access(NEWEST, os.X_OK):
+        return "the newest torch isn't installed (tools/setup.sh --with-torch)"
     return ""
 
 
-def argv(name, n, command):
+def here(names):
+    """Those that can run on this machine; says why the others can't."""
+    found = []
+    for name in names:
+        problem = is_here(name)
+        if problem:
+            print("# without %s: %s" % (name, problem), file=sys.stderr)
+        else:
+            found.append(name)
+    return found
+
+
+def argv(name, n, command, options=()):
+    """`options` are the launcher's own, more than it has in the table."""
     out = []
     for word in shlex.split(LAUNCHERS[name]):
         if word == "{cmd}":
+            # Before --no-python, and for those that have none of it before the program.
+            at = len(out) - (out[-1] in ("--no-python", "--no_python"))
+            out[at:at] = options
             out += command
         else:
-            out.append(word.format(n=n, port=free_port()) if "{" in word else word)
+            out.append(word.format(n=n, port=free_port(), newest=NEWEST) if "{" in word else word)
     return out
 
 
-def seconds(name, n, command, limit=120):
+def seconds(name, n, command, limit=120, options=(), stdout=subprocess.PIPE):
     """Wall seconds from exec to exit of one launch; ends the benchmark if it fails."""
-    words = argv(name, n, command)
+    words = argv(name, n, command, options)
     environment = dict(os.environ, OMP_NUM_THREADS="1")
     start = time.monotonic()
-    done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+    done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=stdout,
                           stderr=subprocess.PIPE, env=environment, timeout=limit)
     took = time.monotonic() - start
     if done.returncode != 0:
