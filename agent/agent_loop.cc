@@ -353,20 +353,6 @@ void AgentLoop::Preload() {
                           .environment = CommonEnvironment(Surroundings())});
 }
 
-// Says of the first worker without pipes that it can't be started. None is started then: they would
-// all be stopped again.
-bool AgentLoop::RefuseWithoutPipes(const std::vector<WorkerPipes>& pipes) {
-  auto without = std::ranges::find_if(pipes, [](const WorkerPipes& p) { return p.error != 0; });
-  if (without == pipes.end()) return false;
-  for (const WorkerPipes& ends : pipes) {
-    if (ends.error != 0) continue;
-    close(ends.stdout_fd);
-    close(ends.stderr_fd);
-  }
-  OnWorkerFailedToStart(place_.world.round, without->local_rank, without->error);
-  return true;
-}
-
 void AgentLoop::Perform(const StopGroup& stop) {
   // Stopping workers that come only afterwards would let them live.
   ReleaseSpawn();

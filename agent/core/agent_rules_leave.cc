@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "agent/core/agent_rules.h"
+#include "agent/core/exit_code.h"
 #include "agent/core/own_verdict.h"
 #include "base/signal_name.h"
 
