@@ -7,6 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "launcher/parse_run_options.h"
 
 namespace muster::launcher {
 namespace {

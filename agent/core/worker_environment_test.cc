@@ -165,6 +165,8 @@ TEST(WorkerEnvironment, WhatAllHaveInCommonIsPartOfEach) {
   WorkerSurroundings surroundings =
       Surroundings({"PATH=/bin", "RANK=outer", "MASTER_PORT=1", "ROLE_NAME=outer"});
   surroundings.stack_signal = 10;
+  surroundings.omp_threads = 1;
+  surroundings.gpus = {"4", "6"};
   std::vector<std::string> common = CommonEnvironment(surroundings);
   StartRound other = Place();
   other.world.round = RoundId(5);

@@ -9,8 +9,7 @@ StoreHost::StoreHost(std::function<void(const std::string&)> say) : say_(std::mo
 
 uint16_t StoreHost::Offer(const std::string& address) {
   if (offered_.is_open() && offered_for_ == address) return offered_.port();
-  int error = 0;
-  offered_ = StoreListener::Open(address, 0, &error);
+  offered_ = StoreListener::Open(address, 0, &offer_error_);
   offered_for_ = address;
   return offered_.port();
 }
@@ -18,7 +17,7 @@ uint16_t StoreHost::Offer(const std::string& address) {
 int StoreHost::Open(const std::string& address, uint16_t port) {
   StoreListener listener = std::move(offered_);
   if (!listener.is_open() || listener.port() != port || offered_for_ != address) {
-    if (port == 0) return EADDRINUSE;
+    if (port == 0) return offer_error_ != 0 ? offer_error_ : EADDRNOTAVAIL;
     // An offer of before, as a rendezvous may remember it: its socket is gone, or serves still.
     Close();
     listener.Close();

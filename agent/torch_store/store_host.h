@@ -37,6 +37,8 @@ class StoreHost {
   StoreListener offered_;
   // What it was opened for.
   std::string offered_for_;
+  // Why nothing is offered; 0: something is, or was.
+  int offer_error_ = 0;
   // Made when first needed: most agents never are group rank 0.
   std::optional<StoreServer> server_;
 };

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -112,7 +113,21 @@ TEST(StoreHost, OpensAPortThatItOfferedLongAgoIfItIsFree) {
   int error = 0;
   StoreListener other = StoreListener::Open(kLoopback, 0, &error);
   EXPECT_EQ(host.Open(kLoopback, other.port()), EADDRINUSE);
-  EXPECT_EQ(host.Open(kLoopback, 0), EADDRINUSE);
+  EXPECT_EQ(host.Open(kLoopback, 0), EADDRNOTAVAIL);
+}
+
+TEST(StoreHost, SaysWhyItHasNothingToOffer) {
+  StoreHost host(nullptr);
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit none{3, limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  EXPECT_EQ(host.Offer(kLoopback), 0);
+  EXPECT_EQ(host.Open(kLoopback, 0), EMFILE);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  const uint16_t port = host.Offer(kLoopback);
+  EXPECT_NE(port, 0);
+  EXPECT_EQ(host.Open(kLoopback, port), 0);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@ import net_kit
 import process_kit
 
 ALLREDUCE = os.path.join(process_kit.ROOT, "examples", "allreduce", "allreduce")
+STORE_WORKER = os.path.join(process_kit.ROOT, "tests", "integration", "plain_store_worker.py")
 # Something that isn't a rendezvous, and says so to everybody.
 GREETER = """
 import socket, threading
@@ -62,6 +63,21 @@ class TwoHosts(net_kit.Case):
         program = ["--no-python", "sh", "-c", SHOW]
         second = b.run(*words, "--node-rank=1", *program)
         self.check([a.run(*words, "--node-rank=0", *program), second], ["node-a"])
+
+    def test_both_reach_pytorchs_store(self):
+        # In the static layout its host knows its own name as loopback.
+        a, b = self.connect("127.0.1.1 node-a\n10.77.0.2 node-b\n",
+                            "127.0.1.1 node-b\n10.77.0.1 node-a\n")
+        # Each ends as soon as it has seen the other's key.
+        self.write("finish", "")
+        for layout in (["--master-addr=node-a", "--master-port=29556"],
+                       ["--rdzv-backend=c10d", "--rdzv-endpoint=node-a:29400"]):
+            nodes = [node.run("--nnodes=2", "--node-rank=%d" % i, *layout, "--no-python",
+                              "/usr/bin/python3", STORE_WORKER) for i, node in enumerate((a, b))]
+            for node in nodes:
+                self.assert_ends(node, 0)
+            self.assertEqual("".join(node.out for node in nodes).count("of 2 found 2 keys at"), 2,
+                             [node.said() for node in nodes])
 
     def test_bl37_nobody_has_the_endpoint(self):
         a, b = self.connect("", "")
