@@ -74,19 +74,24 @@ bool SaysItWasIn(const TracedMachine& m) {
   return std::get<Attach>(std::get<SendToRendezvous>(m.effects()[0]).message).was_attached;
 }
 
+// Loses the stream and opens another as soon as the machine wants one.
+void OpenAnother(TracedMachine& m, int64_t ms) {
+  std::string effects = m.At(ms, RendezvousDisconnected{.why = "reset"});
+  for (int i = 0; effects.find("connect") == std::string::npos && i < 1000; ++i) {
+    effects = m.At(++ms, TimePassed{});
+  }
+  m.At(ms, RendezvousConnected{});
+}
+
 TEST(AgentLateWords, AnAttachSaysWhetherTheAgentWasEverIn) {
   TracedMachine m;
   m.At(0, RendezvousConnected{});
   EXPECT_FALSE(SaysItWasIn(m));
-  m.At(10, RendezvousDisconnected{.why = "reset"});
-  ASSERT_EQ(m.At(500, TimePassed{}), "connect");
-  m.At(500, RendezvousConnected{});
+  OpenAnother(m, 10);
   EXPECT_FALSE(SaysItWasIn(m)) << "nobody had answered the first one";
-  m.At(510,
+  m.At(2000,
        Attached{.lease = std::chrono::seconds(3), .reconnect_timeout = std::chrono::seconds(60)});
-  m.At(520, RendezvousDisconnected{.why = "reset"});
-  ASSERT_EQ(m.At(1000, TimePassed{}), "connect");
-  m.At(1000, RendezvousConnected{});
+  OpenAnother(m, 2010);
   EXPECT_TRUE(SaysItWasIn(m));
 }
 

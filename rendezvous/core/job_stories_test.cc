@@ -320,7 +320,8 @@ TEST(JobStories, ARestartedRendezvousRebuildsTheJobFromItsAgents) {
   3550   c< Notice: the job runs with 2 of at most 2 nodes; this one waits as a spare
   3550 a> NodeSucceeded round 1
   3550   a< SuccessNoted round 1
-  3550   c< Notice: the first workers of round 1 have finished, so nobody is taken in any more; this node waits for the result
+  3550   c< Notice: the first workers of round 1 have finished, so nobody is taken in any more;
+               this node waits for the result
   3550 b> NodeSucceeded round 1
   3550   b< SuccessNoted round 1
   3550   round 1 is over

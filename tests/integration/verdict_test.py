@@ -124,8 +124,8 @@ class Unkillable(Ends):
         wait_for(lambda: freezer.read("freezer.state").strip() == "FROZEN", "the frost")
         self.write("go", "")
         self.assert_ends(process, 3, "rank      : 0 (local_rank: 0)",
-                         "1 process(es) of round 1 can't be killed (they are stuck in the kernel) "
-                         "and were given up on")
+                         "gave up on processes of round 1 that can't be killed, as they are stuck in "
+                         "the kernel: %d (sleep)" % frozen)
         self.assertTrue(process_kit.is_alive(frozen))
         freezer.thaw()
         wait_for(lambda: not process_kit.is_alive(frozen), "the end of what was thawed")

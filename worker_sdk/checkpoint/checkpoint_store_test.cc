@@ -269,6 +269,8 @@ TEST_F(CheckpointStoreTest, ALostPeerEndsASave) {
     FakeContext context(group.rank(), 2, {.round = RoundId(1), .id = base::FreshId<WorldId>()});
     auto store = CheckpointStore::Open(context, group, Options());
     ASSERT_TRUE(store.ok());
+    // Who is there has opened it; opening takes part in collectives, which an abort would end.
+    (void)group.Barrier().Wait();
     if (group.rank() == 1) return;  // Gone before the save.
     rig.abort(0).Raise(1, "rank 1 was killed");
     EXPECT_EQ((*store)->Save({.step = 1}).code(), StatusCode::kAborted);
