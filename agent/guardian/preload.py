@@ -10,6 +10,8 @@
 #             its stdin, stdout and stderr as descriptors beside the first bytes
 #   from us   one line each: "ready", "refused REASON", then for every request "pid PID" or "failed REASON"
 #
+# The first thing to us is no request: it is of the same form, and holds the environment that we were started with.
+#
 # Ends with the socket, and with the guardian.
 import ctypes
 import gc
@@ -115,16 +117,26 @@ def uses_cuda():
     return False
 
 
+def variables(environment):
+    """Entries that are no assignment are left out, as Python does."""
+    pairs = (entry.partition(b"=") for entry in environment)
+    return {name: value for name, equals, value in pairs if equals and name}
+
+
 class Imports:
     """Imported once, for every worker."""
 
     def __init__(self):
         self.libc = ctypes.CDLL(None, use_errno=True)
         self.guardian = os.getppid()
-        with open("/proc/self/environ", "rb") as given:
-            names = {entry.partition(b"=")[0] for entry in given.read().split(b"\0")}
-        # What Python itself has set at its start: LC_CTYPE, where the locale is C.
-        self.set_by_python = {name: value for name, value in os.environb.items() if name not in names}
+        self.changed = {}
+        self.removed = []
+
+    def compare(self, given):
+        """What became of the environment that the guardian gave: a PYTHON_EXEC that is a script may set variables,
+        Python sets LC_CTYPE where the locale is C, and modules set some when they are imported."""
+        self.changed = {name: value for name, value in os.environb.items() if given.get(name) != value}
+        self.removed = [name for name in given if name not in os.environb]
 
 
 def show_as(argv):
@@ -174,11 +186,10 @@ def become_worker(imports, forker, argv, environment, ignores_child_signal, cpus
     if ignores_child_signal:
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     os.environ.clear()
-    os.environb.update(imports.set_by_python)
-    for entry in environment:
-        name, equals, value = entry.partition(b"=")
-        if equals and name:
-            os.environb[name] = value
+    os.environb.update(variables(environment))
+    os.environb.update(imports.changed)
+    for name in imports.removed:
+        os.environb.pop(name, None)
     time.tzset()
     show_as(argv)
     reseed()
@@ -306,7 +317,16 @@ def main():
     sys.argv = [command[0]]
     imports = Imports()
     imports.libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    request = receive(control)
+    if request is None:
+        os._exit(0)
+    reader, fds = request
+    for fd in fds:
+        os.close(fd)
+    reader.texts()
+    given = variables(reader.texts())
     refusal = import_all(modules)
+    imports.compare(given)
     if refusal:
         say(control, "refused " + refusal)
         os._exit(0)

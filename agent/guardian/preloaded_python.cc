@@ -93,6 +93,8 @@ void PreloadedPython::Start(const WorkerImage& image, const std::string& modules
   exec_pipe_ = forked.exec_pipe;
   state_ = State::kLoading;
   deadline_ = SystemClock().Now() + kLoadPatience;
+  // So that it can tell what Python, or a script in its place, has changed in its environment.
+  if (!Send(image)) Lose("its process takes no request");
 }
 
 void PreloadedPython::Receive() {

@@ -109,6 +109,19 @@ class Imports(process_kit.Case):
             self.assert_ends(process, 64)
             self.assertIn(why, process.err)
 
+    def test_variables_that_a_module_or_a_script_in_the_place_of_python_sets(self):
+        self.write("sets.py", "import os\nos.environ['BY_MODULE'] = 'm'\n")
+        python = self.write("py.sh", "#!/bin/sh\nexport BY_SCRIPT=s GREETING=other\nunset GONE\n"
+                                     "exec python3 \"$@\"\n", 0o755)
+        script = self.write("t.py", "import os, sets\nprint([os.environ.get(name) for name in "
+                                    "('BY_SCRIPT', 'GREETING', 'GONE', 'BY_MODULE', 'RANK')])\n")
+        environment = {"PYTHON_EXEC": python, "GREETING": "hello", "GONE": "1"}
+        for options in ([], ["--preload=sets"]):
+            process = self.standalone("--prefix=never", *options, script, env=environment)
+            self.assert_ends(process, 0)
+            self.assertEqual(process.out, "['s', 'other', None, 'm', '0']\n", options)
+            self.assertNotIn("without --preload", process.err)
+
 
 class Lifetime(process_kit.Case):
     SLEEPER = "import os, time\nopen('up.%s' % os.environ['RANK'], 'w').close()\ntime.sleep(1000)\n"
