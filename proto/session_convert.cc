@@ -392,4 +392,25 @@ absl::StatusOr<RoundScope> FromProto(const proto::RoundScope& scope) {
   return out;
 }
 
+absl::StatusOr<World> FromProto(const proto::World& world) {
+  FieldReader reader;
+  World out = reader.ReadWorld(world);
+  if (absl::Status status = reader.status(); !status.ok()) return status;
+  return out;
+}
+
+absl::StatusOr<Commit> FromProto(const proto::Commit& commit) {
+  FieldReader reader;
+  Commit out = reader.ReadCommit(commit);
+  if (absl::Status status = reader.status(); !status.ok()) return status;
+  return out;
+}
+
+absl::StatusOr<Verdict> FromProto(const proto::Verdict& verdict) {
+  FieldReader reader;
+  Verdict out = ReadVerdict(reader, verdict);
+  if (absl::Status status = reader.status(); !status.ok()) return status;
+  return out;
+}
+
 }  // namespace muster

@@ -56,8 +56,12 @@ JobMachine::Rules::Rules(std::string run_id, JobOptions options, Instant started
       unheard_are_lost_at_(started + std::max(options.startup_quiet, options.lease)),
       leases_(options.lease),
       graces_(options.reattach_grace),
-      highest_round_(options.highest_round),
-      losses_({.good_uptime = options.good_uptime, .set_aside_for = options.set_aside_for}) {}
+      highest_round_(options.record.world.round),
+      losses_({.good_uptime = options.good_uptime, .set_aside_for = options.set_aside_for}),
+      verdict_(options.record.verdict) {
+  last_commit_.Learn(options.record.commit, options.record.commit_round);
+  if (verdict_) state_ = verdict_->succeeded ? JobState::kSucceeded : JobState::kFailed;
+}
 
 std::vector<JobEffect> JobMachine::Rules::Step(const StepInput& input, const JobEvent& event) {
   input_ = input;
@@ -205,7 +209,7 @@ JobStatus JobMachine::Rules::Status(Instant now) const {
   if (highest_round_.value > 0) status.attempt = static_cast<int>(highest_round_.value) - 1;
   status.restarts_charged = ledger_.charged();
   status.max_restarts = terms_ ? terms_->max_restarts : 0;
-  status.last_commit = last_commit_;
+  status.last_commit = last_commit_.get();
   status.verdict = verdict_;
   status.nodes.reserve(members_.size());
   for (const auto& [id, member] : members_) {
@@ -232,6 +236,13 @@ void JobMachine::Rules::SendOn(SessionId session, RendezvousMessage message) {
 
 void JobMachine::Rules::Note(const std::string& text) {
   effects_.emplace_back(Record{"job " + run_id_ + ": " + text});
+}
+
+void JobMachine::Rules::Keep(bool before_the_rest) {
+  const World world = round_ ? round_->world : World{highest_round_, WorldId{}};
+  const auto commit = MUSTER_PLANTED(kCommitNotKept, std::nullopt, last_commit_.get());
+  effects_.emplace_back(
+      KeepRecord{{world, commit, last_commit_.round(), verdict_}, before_the_rest});
 }
 
 std::string JobMachine::Rules::RoundName() const {

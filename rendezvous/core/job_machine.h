@@ -81,6 +81,7 @@
 #include "base/instant.h"
 #include "base/job_types.h"
 #include "base/session_messages.h"
+#include "rendezvous/core/job_record.h"
 
 namespace muster::rendezvous {
 
@@ -133,11 +134,18 @@ struct EndSession {
   SessionId session;
 };
 
-// A round began: open its key-value scope and (`--state-dir`) keep its number and world id.
+// A round began: open its key-value scope.
 struct RoundStarted {
   World world;
   int node_count = 0;
   int world_size = 0;
+};
+
+// What is to be kept of the job where there is a state directory.
+struct KeepRecord {
+  JobRecord record;
+  // The effects after this one wait until that is durable.
+  bool before_the_rest = false;
 };
 
 // A round is over: drop its keys and end every wait on them.
@@ -151,7 +159,8 @@ struct Record {
   std::string text;
 };
 
-using JobEffect = std::variant<SendMessage, EndSession, RoundStarted, RoundOver, Record>;
+using JobEffect =
+    std::variant<SendMessage, EndSession, RoundStarted, KeepRecord, RoundOver, Record>;
 
 // ---- the machine ---------------------------------------------------------------------------
 
@@ -171,8 +180,8 @@ struct JobOptions {
   // No round is formed this long after the start, so that agents of a running world can report
   // first. Zero for --standalone, where nobody can have been there before.
   Duration startup_quiet = std::chrono::seconds(1);
-  // Highest round known from --state-dir; the next one is above it.
-  RoundId highest_round{};
+  // What an earlier life of the rendezvous kept in --state-dir.
+  JobRecord record{};
   // What forgives a node's losses besides a commit, and how long it is set aside at most
   // (node_losses.h).
   Duration good_uptime = std::chrono::seconds(60);

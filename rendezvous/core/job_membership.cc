@@ -107,7 +107,7 @@ bool JobMachine::Rules::MayScaleUp() const {
   if (input_.now < quiet_until_) return false;
   // A stop for those who leave takes in those who come.
   if (departures_since_) return false;
-  const bool makes_commits = last_commit_ && last_commit_round_ >= previous_round_;
+  const bool makes_commits = last_commit_.has_value() && last_commit_.round() >= previous_round_;
   const bool is_bound_to_commits = terms_->scale_up == ScaleUp::kCheckpoint ||
                                    (terms_->scale_up == ScaleUp::kAuto && makes_commits);
   return is_at_commit_ || !is_bound_to_commits;
@@ -133,7 +133,7 @@ void JobMachine::Rules::FormRound() {
   round_->key = input_.fresh_round_key;
   round_->world_size = assignment.world_size;
   round_->restarts_charged = ledger_.charged();
-  round_->resume = last_commit_;
+  round_->resume = last_commit_.get();
   round_->began = input_.now;
   round_->Resize(assignment.places.size());
   for (size_t i = 0; i < assignment.places.size(); ++i) {
@@ -165,6 +165,7 @@ void JobMachine::Rules::FormRound() {
   notice_due_ = Instant::Never();
   const auto nodes = static_cast<int>(round_->slots.size());
   effects_.emplace_back(RoundStarted{round_->world, nodes, round_->world_size});
+  Keep(/*before_the_rest=*/false);
   Note(RoundName() + " begins: " + Counted(nodes, "node") + ", " +
        Counted(round_->world_size, "worker") + ", " +
        Counted(static_cast<int>(assignment.spares.size()), "spare"));

@@ -40,6 +40,7 @@ void JobMachine::Rules::BeginRecovering(const Attach& attach) {
   below_min_since_.reset();
   ask_again_ = Instant::Never();
   effects_.emplace_back(RoundStarted{round_->world, running.group_world_size, running.world_size});
+  Keep(/*before_the_rest=*/false);
   Note("recovering " + RoundName() + ": node " + attach.node_name + " still runs it");
   // Those who came before and have seen this round have lost their place in it.
   for (auto& [id, member] : members_) {

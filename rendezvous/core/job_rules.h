@@ -19,6 +19,7 @@
 #include "rendezvous/core/job_machine.h"
 #include "rendezvous/core/lease_table.h"
 #include "rendezvous/core/member.h"
+#include "rendezvous/core/newest_commit.h"
 #include "rendezvous/core/node_losses.h"
 #include "rendezvous/core/restart_ledger.h"
 #include "rendezvous/core/round.h"
@@ -35,7 +36,8 @@ class JobMachine::Rules {
   JobState state() const { return state_; }
   bool IsDone() const { return IsFinal() && sessions_.empty(); }
   bool IsBlank() const {
-    return !terms_ && members_.empty() && claimants_.empty() && highest_round_.value == 0;
+    return !terms_ && members_.empty() && claimants_.empty() && highest_round_.value == 0 &&
+           !verdict_;
   }
   JobStatus Status(Instant now) const;
   bool HasMember(const Incarnation& agent) const { return incarnations_.contains(agent); }
@@ -69,6 +71,7 @@ class JobMachine::Rules {
   void SendTo(const Member& member, RendezvousMessage message);
   void SendOn(SessionId session, RendezvousMessage message);
   void Note(const std::string& text);
+  void Keep(bool before_the_rest);
   std::string RoundName() const;
 
   // ---- job_attach.cc ----
@@ -147,8 +150,6 @@ class JobMachine::Rules {
   void EndJob(JobState state, Verdict verdict);
 
   // ---- job_commit.cc ----
-  // `told_in`: the latest round that the agent has seen.
-  void LearnCommit(const std::optional<Commit>& commit, RoundId told_in);
   void SendOpenGrant();
   void TellOfCommit(MemberId rank_zero);
 
@@ -234,10 +235,7 @@ class JobMachine::Rules {
   NodeLosses losses_;
   // When the first of those that are set aside may take part again.
   Instant set_aside_ends_ = Instant::Never();
-  std::optional<Commit> last_commit_;
-  // The round that committed it, or the latest that was seen by the agent that told of it.
-  RoundId last_commit_round_;
-  bool last_commit_is_ours_ = false;
+  NewestCommit last_commit_;
   Instant last_commit_at_;
   // The round before the current one, as far as this life of the rendezvous knows.
   RoundId previous_round_;

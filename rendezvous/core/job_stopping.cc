@@ -222,6 +222,7 @@ void JobMachine::Rules::EndJob(JobState state, Verdict verdict) {
   Note(how + (round_ ? " (in " + RoundName() + ")" : ""));
   // Agents show it as it is.
   if (!verdict_->succeeded) verdict_->reason = "job " + run_id_ + " " + how;
+  Keep(/*before_the_rest=*/true);
   if (round_) effects_.emplace_back(RoundOver{round_->world, "the job has " + how});
   for (auto& [id, member] : members_) {
     member.slot.reset();

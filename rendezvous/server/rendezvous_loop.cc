@@ -14,8 +14,6 @@ constexpr size_t kMaxJobs = 4096;
 constexpr size_t kMaxWatchers = 256;
 // Of the names of nodes in a message.
 constexpr size_t kMostNamesBytes = 1000;
-// Calls that wait for the loop itself, not for a key.
-constexpr size_t kMaxTasks = 1u << 17;
 // An ended stream may take this long to deliver what was sent before.
 constexpr Duration kDrainTime = std::chrono::seconds(5);
 // Where nothing is due the loop still looks around: a bound on any slip in its bookkeeping.
@@ -33,10 +31,21 @@ int64_t WallTimeMs() {
 
 RendezvousLoop::RendezvousLoop(RendezvousLoopOptions options)
     : options_(std::move(options)), started_(options_.clock->Now()), now_(started_) {
+  // Who comes late to a job that has ended is told how, also after a restart.
+  if (options_.jobs) {
+    for (const std::string& run_id : options_.jobs->EndedJobs()) {
+      if (const HostedJob* job = JobFor(run_id)) NoteDue(*job);
+    }
+    wakeup_ = next_due_;
+  }
   thread_ = std::thread([this] { Run(); });
 }
 
-RendezvousLoop::~RendezvousLoop() { Stop(); }
+RendezvousLoop::~RendezvousLoop() {
+  Stop();
+  // Its thread tells this loop what is kept.
+  options_.jobs.reset();
+}
 
 void RendezvousLoop::Stop() {
   {
@@ -194,7 +203,7 @@ void RendezvousLoop::Attend(Instant now) {
       ++job;
       continue;
     }
-    if (options_.rounds) options_.rounds->Forget(job->first);
+    if (options_.jobs) options_.jobs->Forget(job->first);
     std::erase_if(sessions_, [&](const auto& s) { return s.second.job == job->second.get(); });
     job = jobs_.erase(job);
   }
@@ -266,8 +275,7 @@ HostedJob* RendezvousLoop::JobFor(const std::string& run_id) {
   if (found != jobs_.end()) return found->second.get();
   if (jobs_.size() >= kMaxJobs) return nullptr;
   JobOptions job = options_.job;
-  if (options_.rounds)
-    job.highest_round = std::max(job.highest_round, options_.rounds->HighestRound(run_id));
+  if (options_.jobs) job.record = options_.jobs->RecordOf(run_id);
   JobOutlet* outlet = this;
   auto& hosted = jobs_[run_id];
   hosted = std::make_unique<HostedJob>(run_id, job, started_, outlet);
@@ -310,9 +318,19 @@ void RendezvousLoop::End(SessionId session) {
   next_due_ = std::min(next_due_, ending_.front().first);
 }
 
-void RendezvousLoop::Keep(const std::string& run_id, const World& world) {
-  if (options_.rounds) options_.rounds->Keep(run_id, world);
+void RendezvousLoop::RoundBegins(const std::string& run_id) {
   if (options_.on_round && run_id == options_.watched_job) options_.on_round();
+}
+
+bool RendezvousLoop::Keep(const std::string& run_id, KeepId keep, const JobRecord& record) {
+  if (!options_.jobs) return false;
+  options_.jobs->Keep(run_id, record, [this, run_id, keep] {
+    Enqueue([this, run_id, keep](Instant) {
+      auto found = jobs_.find(run_id);
+      if (found != jobs_.end()) found->second->Kept(keep);
+    });
+  });
+  return true;
 }
 
 void RendezvousLoop::Report(const std::string& run_id, RoundId round, const std::string& text) {
@@ -324,61 +342,6 @@ void RendezvousLoop::Report(const std::string& run_id, RoundId round, const std:
 }
 
 // ---- calls ---------------------------------------------------------------------------------
-
-CallId RendezvousLoop::EnqueueCall(
-    const std::string& run_id, const CallAnswer& answer,
-    std::function<void(Instant, HostedJob&, CallId, CallAnswer)> call) {
-  CallId id(++last_id_);
-  bool taken = Enqueue(
-      [this, run_id, id, answer, call = std::move(call)](Instant now) {
-        if (now.IsNever()) return answer(absl::CancelledError("the rendezvous is shutting down"));
-        auto found = jobs_.find(run_id);
-        if (found == jobs_.end())
-          return answer(absl::NotFoundError(absl::StrCat("no job \"", run_id, "\" is here")));
-        call(now, *found->second, id, answer);
-        NoteDue(*found->second);
-      },
-      kMaxTasks);
-  // The caller may try again elsewhere or later.
-  if (!taken) answer(absl::CancelledError("the rendezvous is shutting down or overloaded"));
-  return id;
-}
-
-CallId RendezvousLoop::SetKey(RoundScope scope, std::string key, std::string value,
-                              const CallAnswer& answer) {
-  std::string run_id = scope.run_id;
-  return EnqueueCall(run_id, answer,
-                     [scope = std::move(scope), key = std::move(key), value = std::move(value)](
-                         Instant, HostedJob& job, CallId, const CallAnswer& answer) {
-                       job.SetKey(scope, key, value, answer);
-                     });
-}
-
-CallId RendezvousLoop::GetKey(RoundScope scope, std::string key, Duration wait,
-                              const CallAnswer& answer) {
-  std::string run_id = scope.run_id;
-  return EnqueueCall(run_id, answer,
-                     [scope = std::move(scope), key = std::move(key), wait](
-                         Instant now, HostedJob& job, CallId call, CallAnswer answer) {
-                       job.GetKey(now, call, scope, key, wait, std::move(answer));
-                     });
-}
-
-CallId RendezvousLoop::Barrier(RoundScope scope, BarrierCall barrier, const CallAnswer& answer) {
-  std::string run_id = scope.run_id;
-  return EnqueueCall(run_id, answer,
-                     [scope = std::move(scope), barrier = std::move(barrier)](
-                         Instant now, HostedJob& job, CallId call, CallAnswer answer) {
-                       job.Barrier(now, call, scope, barrier, std::move(answer));
-                     });
-}
-
-void RendezvousLoop::CancelCall(const std::string& run_id, CallId call) {
-  Enqueue([this, run_id, call](Instant) {
-    auto found = jobs_.find(run_id);
-    if (found != jobs_.end()) found->second->CancelCall(call);
-  });
-}
 
 void RendezvousLoop::GetStatus(const std::optional<std::string>& run_id,
                                const StatusAnswer& answer) {

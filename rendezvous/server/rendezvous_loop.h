@@ -37,7 +37,7 @@
 #include "base/session_messages.h"
 #include "rendezvous/core/job_machine.h"
 #include "rendezvous/server/hosted_job.h"
-#include "rendezvous/server/round_keeper.h"
+#include "rendezvous/server/job_keeper.h"
 
 namespace muster::rendezvous {
 
@@ -77,8 +77,8 @@ using WatchId = StrongInt<struct WatchTag, uint64_t>;
 struct RendezvousLoopOptions {
   JobOptions job{};
   Duration retention = std::chrono::minutes(10);
-  // Null: rounds are kept nowhere.
-  std::unique_ptr<RoundKeeper> rounds;
+  // Null: nothing of the jobs is kept.
+  std::unique_ptr<JobKeeper> jobs;
   // Called when a round of the job `watched_job` begins, before any agent is told of it; by whoever
   // turns the loop, and nothing else is handled meanwhile. May be empty.
   std::function<void()> on_round{};
@@ -180,7 +180,8 @@ class RendezvousLoop : private JobOutlet {
 
   void Send(SessionId session, const RendezvousMessage& message) override;
   void End(SessionId session) override;
-  void Keep(const std::string& run_id, const World& world) override;
+  void RoundBegins(const std::string& run_id) override;
+  bool Keep(const std::string& run_id, KeepId keep, const JobRecord& record) override;
   void Report(const std::string& run_id, RoundId round, const std::string& text) override;
 
   RendezvousLoopOptions options_;
