@@ -451,6 +451,8 @@ TEST(JobMachine, AMemberWithoutWorkersProvesThatARecoveredRoundIsIncomplete) {
   EXPECT_EQ(story.machine().state(), JobState::kRecovering);
   story.Attach("b");
   EXPECT_EQ(story.machine().state(), JobState::kStopping) << "long before reconnect_timeout";
+  EXPECT_EQ(Last<StopRound>(story, "a")->reason,
+            "round 1 is incomplete: node b came back without its workers");
   story.StopDone("a");
   EXPECT_EQ(Last<StartRound>(story, "b")->world.round, RoundId(2));
 }
