@@ -9,6 +9,7 @@ import termios
 import process_kit
 from process_kit import wait_for
 
+ALLREDUCE = os.path.join(process_kit.ROOT, "examples", "allreduce", "allreduce")
 CASE_WORKER = os.path.join(process_kit.ROOT, "tests", "integration", "case_worker")
 # Once for each line that a worker prints of itself: "RANK/WORLD attempt N".
 PLACE = 'echo "$RANK/$WORLD_SIZE attempt $TORCHELASTIC_RESTART_COUNT"; '
