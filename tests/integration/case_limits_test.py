@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """The cases of the area LIMITS (tests/CASES.md): a container's small /dev/shm."""
+import contextlib
 import os
 import signal
 import subprocess
@@ -43,8 +44,9 @@ class SharedMemory(process_kit.Case):
             guardian = process_kit.guardian_of(job.pid)
             workers = wait_for(lambda: [pid for pid in process_kit.all_pids()
                                         if process_kit.parent_of(pid) == guardian], "workers")
-            if kill < KILLS:
-                for pid in workers:
+            for pid in workers if kill < KILLS else []:
+                # The second may have been stopped by now.
+                with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
         self.write("finish", "")
         self.assert_ends(job, 0)
