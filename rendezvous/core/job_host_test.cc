@@ -59,6 +59,21 @@ TEST(JobHost, IsToldToStayWhenItsWorkersHaveLeftAndIsNamedUntilTheJobEnds) {
   EXPECT_FALSE(story.machine().Status(story.now()).departed_host.has_value());
 }
 
+TEST(JobHost, IsNamedAlsoIfItWentByItself) {
+  for (const Leave& leave : {Leave{.reason = "stopped by SIGTERM"},
+                             Leave{.reason = "its guardian ended", .is_lost = true}}) {
+    JobStory story({.min = 1, .max = 2});
+    story.Attach("a", {.hosts_rendezvous = true});
+    story.Attach("b");
+    story.Send("b", Heartbeat{1});
+    EXPECT_FALSE(story.machine().Status(story.now()).departed_host.has_value());
+    story.Send("a", leave);
+    const JobStatus status = story.machine().Status(story.now());
+    ASSERT_TRUE(status.departed_host.has_value()) << leave.reason;
+    EXPECT_EQ(status.departed_host->node_name, "a");
+  }
+}
+
 TEST(JobHost, AloneItMayGo) {
   JobStory story({.min = 1, .max = 3});
   story.Attach("a", {.hosts_rendezvous = true});

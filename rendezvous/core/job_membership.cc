@@ -345,6 +345,7 @@ void JobMachine::Rules::Handle(Member& member, const Leave& message) {
     effects_.emplace_back(EndSession{*member.session});
     return RemoveMember(member);
   }
+  released_.NoteHost(member.attach);
   if (!message.is_lost) return Depart(member, message.reason);
   // While recovering a loss may still be made good, but this one has said that it can't.
   if (state_ == JobState::kRecovering && member.slot) {

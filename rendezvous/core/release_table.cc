@@ -4,8 +4,12 @@
 
 namespace muster::rendezvous {
 
-const Verdict& ReleaseTable::Keep(const Attach& attach, Verdict verdict) {
+void ReleaseTable::NoteHost(const Attach& attach) {
   if (attach.hosts_rendezvous) host_ = attach;
+}
+
+const Verdict& ReleaseTable::Keep(const Attach& attach, Verdict verdict) {
+  NoteHost(attach);
   const auto [entry, is_new] = verdicts_.insert_or_assign(attach.incarnation, std::move(verdict));
   if (!is_new) return entry->second;
   order_.push_back(attach.incarnation);

@@ -20,6 +20,8 @@ class ReleaseTable {
   // The more, the longer a node may stay away before it asks.
   static constexpr size_t kMostKept = 1024;
 
+  // Its agent goes, whatever it was told: is it the host's?
+  void NoteHost(const Attach& attach);
   // Returns what is kept; a later word to the same agent replaces the one before.
   const Verdict& Keep(const Attach& attach, Verdict verdict);
   // As a map's.
