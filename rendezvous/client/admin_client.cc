@@ -118,7 +118,11 @@ absl::StatusOr<DrainReport> AdminClient::Drain(const DrainOrder& order, Duration
       std::chrono::system_clock::now() < deadline - patience / 10) {
     return absl::DeadlineExceededError(status.error_message());
   }
-  if (!status.ok()) return wire_->Explain(status, patience + order.wait);
+  if (!status.ok()) {
+    // No connection at all is given up on sooner.
+    const bool is_deadline = status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
+    return wire_->Explain(status, is_deadline ? patience + order.wait : patience);
+  }
   return DrainReport{.agents = reply.agents(), .host_stays = reply.host_stays()};
 }
 
