@@ -97,13 +97,15 @@ class Layouts(Cluster):
         daemon.wait_for_output("listens at")
         daemon.signal(signal.SIGSTOP)
         endpoint = "--rdzv-endpoint=127.0.0.1:%d" % self.port
-        for words in (["status"], ["drain", "n"]):
+        for words, more in ((["status"], ""), (["drain", "n"], ""),
+                            (["drain", "n", "--wait"], ", or ask again: an order that was given "
+                                                       "stands")):
             asked = self.run_to_end(*words, endpoint)
             self.assert_ends(asked, 69)
             self.assertEqual(
                 asked.err, "muster: no muster rendezvous answers at 127.0.0.1:%d: no answer came "
                 "within 5 s, so its process may be stopped (SIGSTOP) or overloaded, or its host "
-                "cut off; look at it, or name another one with --rdzv-endpoint\n" % self.port)
+                "cut off; look at it, or name another one with --rdzv-endpoint%s\n" % (self.port, more))
         daemon.signal(signal.SIGCONT)
         daemon.signal(signal.SIGTERM)
         self.assert_ends(daemon, 0)
