@@ -211,6 +211,12 @@ JobStatus JobMachine::Rules::Status(Instant now) const {
   status.max_restarts = terms_ ? terms_->max_restarts : 0;
   status.last_commit = last_commit_.get();
   status.verdict = verdict_;
+  if (released_.host() && !IsFinal()) {
+    NodeStatus& host = status.departed_host.emplace();
+    host.node_name = released_.host()->node_name;
+    host.address = released_.host()->address;
+    host.hosts_rendezvous = true;
+  }
   status.nodes.reserve(members_.size());
   for (const auto& [id, member] : members_) {
     NodeStatus& node = status.nodes.emplace_back();
@@ -219,7 +225,12 @@ JobStatus JobMachine::Rules::Status(Instant now) const {
     node.incarnation = member.attach.incarnation;
     if (round_ && member.slot) node.group_rank = round_->slots[*member.slot].group_rank;
     node.attached = member.session.has_value();
-    node.is_set_aside = member.set_aside_until.has_value();
+    if (member.set_aside_until) {
+      node.is_set_aside = true;
+      node.set_aside_left = std::max<Duration>(*member.set_aside_until - now, Duration(0));
+    }
+    node.hosts_rendezvous = member.attach.hosts_rendezvous;
+    if (member.departure) node.leaves_because = member.departure->reason;
     node.since_last_message = now - member.last_message;
   }
   return status;

@@ -36,6 +36,7 @@
 //   LeaveRequest, NodeDrained    G G R S V O F    goes at the end of the round, which is stopped
 //   for
 //                                                 it (below); at once if it has no part in one
+//   NodeCannotStart              G C R S V O F    told to those who wait, now or later
 //   CheckpointStep, ...Known     G C R S V O F    passed on; the end of the round voids it
 //   HostStopping                 F F F F F O F    StopRound and JobEnded to all
 //
@@ -106,13 +107,20 @@ struct NodeDrained {
   Incarnation incarnation;
 };
 
+// A node that was to join ends before it can attach.
+struct NodeCannotStart {
+  std::string node_name;
+  std::string reason;  // for people: "the program \"x\" does not exist; check the path"
+};
+
 // The process that hosts this rendezvous has been told to stop: the job ends for everyone.
 struct HostStopping {
   std::string reason;
   int exit_code = 0;
 };
 
-using JobEvent = std::variant<SessionMessage, SessionEnded, TimePassed, NodeDrained, HostStopping>;
+using JobEvent = std::variant<SessionMessage, SessionEnded, TimePassed, NodeDrained,
+                              NodeCannotStart, HostStopping>;
 
 // What every step is given besides the event.
 struct StepInput {
@@ -195,8 +203,12 @@ struct NodeStatus {
   Incarnation incarnation;
   std::optional<GroupRank> group_rank;  // none for spares and those who wait
   bool attached = false;
-  // Lost too often (--max-node-failures): it takes part only if MIN can't be reached without it.
+  // Lost too often (--max-node-failures): it takes part only if MIN can't be reached without it,
+  // for so long at most.
   bool is_set_aside = false;
+  Duration set_aside_left{0};
+  bool hosts_rendezvous = false;              // in its process
+  std::optional<std::string> leaves_because;  // none if it is to stay
   Duration since_last_message{0};
 };
 
@@ -210,6 +222,7 @@ struct JobStatus {
   std::optional<Commit> last_commit;
   std::vector<NodeStatus> nodes;
   std::optional<Verdict> verdict;
+  std::optional<NodeStatus> departed_host;  // was let go and still hosts this rendezvous
 };
 
 class JobMachine {

@@ -45,6 +45,11 @@ void JobMachine::Rules::Evaluate() {
 void JobMachine::Rules::EvaluateGathering() {
   ForgetEmptyJob();
   if (!terms_) return;
+  if (!failed_starts_.empty()) {
+    for (const auto& [id, member] : members_) {
+      failed_starts_.Came(member.attach.node_name, member.attached_at);
+    }
+  }
   TakeLastResort();
   const int ready = ReadyNodes();
   const bool is_enough = ready >= terms_->min_nodes;
@@ -159,6 +164,7 @@ void JobMachine::Rules::FormRound() {
   below_min_since_.reset();
   min_first_reached_.reset();
   left_because_.clear();
+  failed_starts_.Clear();
   form_not_before_ = Instant();
   ask_again_ = Instant::Never();
   // Spares are told below; nobody waits for this round any more.
@@ -340,6 +346,7 @@ void JobMachine::Rules::Handle(Member& member, const Leave& message) {
     effects_.emplace_back(EndSession{*member.session});
     return RemoveMember(member);
   }
+  released_.NoteHost(member.attach);
   if (!message.is_lost) return Depart(member, message.reason);
   // While recovering a loss may still be made good, but this one has said that it can't.
   if (state_ == JobState::kRecovering && member.slot) {
@@ -357,9 +364,19 @@ void JobMachine::Rules::ForgetEmptyJob() {
   below_min_since_.reset();
   min_first_reached_.reset();
   waiting_reason_.clear();
+  failed_starts_.Clear();
   ask_again_ = Instant::Never();
   notice_due_ = Instant::Never();
   state_ = JobState::kGathering;
+}
+
+void JobMachine::Rules::On(const NodeCannotStart& event) {
+  if (IsFinal()) return;
+  Note("node " + event.node_name + " could not start: " + event.reason);
+  // Nobody waits for it in a round that runs.
+  if (state_ != JobState::kGathering && state_ != JobState::kClosing) return;
+  failed_starts_.Add(input_.now, event.node_name, event.reason);
+  notice_due_ = std::min(notice_due_, input_.now + kNoticeInterval);
 }
 
 void JobMachine::Rules::TellNewcomer(Member& member) {
@@ -406,7 +423,8 @@ std::string JobMachine::Rules::WaitingText(const Member& member) const {
   switch (state_) {
     case JobState::kGathering:
     case JobState::kClosing:
-      return waiting_reason_;
+      return failed_starts_.empty() ? waiting_reason_
+                                    : waiting_reason_ + "; " + failed_starts_.Text();
     case JobState::kRunning:
       if (round_->has_success) {
         return "the first workers of " + RoundName() +

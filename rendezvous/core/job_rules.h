@@ -15,12 +15,14 @@
 
 #include "base/planted_fault.h"
 #include "rendezvous/core/attach_check.h"
+#include "rendezvous/core/failed_starts.h"
 #include "rendezvous/core/job_limits.h"
 #include "rendezvous/core/job_machine.h"
 #include "rendezvous/core/lease_table.h"
 #include "rendezvous/core/member.h"
 #include "rendezvous/core/newest_commit.h"
 #include "rendezvous/core/node_losses.h"
+#include "rendezvous/core/release_table.h"
 #include "rendezvous/core/restart_ledger.h"
 #include "rendezvous/core/round.h"
 #include "rendezvous/core/round_policy.h"
@@ -49,6 +51,7 @@ class JobMachine::Rules {
   void On(const TimePassed& event);
   void On(const HostStopping& event);
   void On(const NodeDrained& event);
+  void On(const NodeCannotStart& event);
   void Handle(Member& member, const Attach& attach);
   void Handle(Member& member, const Heartbeat& heartbeat);
   void Handle(Member& member, const WorkerFailed& message);
@@ -186,18 +189,15 @@ class JobMachine::Rules {
   std::map<MemberId, Member> members_;
   std::unordered_map<Incarnation, Member*> incarnations_;
   std::unordered_map<SessionId, Member*> sessions_;
-  // Who has which --node-rank.
-  std::unordered_map<int, Member*> holders_;
+  std::unordered_map<int, Member*> holders_;  // by --node-rank
   // Nodes that ask for a --node-rank whose holder is attached: refused when it shows a sign of
   // life, sent away to attach again when it is gone; at most a lease later.
   std::map<SessionId, Attach> claimants_;
   uint64_t arrivals_ = 0;
   // A node goes as another one comes in its place.
   bool is_replacing_ = false;
-  // Names of nodes that were here and went.
-  std::set<std::string> gone_;
-  // Nodes whose differences from others have been said.
-  std::set<std::string> known_to_differ_;
+  std::set<std::string> gone_;             // names of nodes that were here and went
+  std::set<std::string> known_to_differ_;  // nodes whose differences from others have been said
   int set_aside_attached_ = 0;
   LeaseTable leases_;  // of agents that are attached
   LeaseTable graces_;  // of those whose stream ended
@@ -227,8 +227,8 @@ class JobMachine::Rules {
   bool has_idle_leavers_ = false;
   // After a plain Leave: others may follow, so nothing is formed before this.
   Instant form_not_before_;
-  // What nodes were told that were let go, should one have missed it.
-  std::map<Incarnation, Verdict> released_;
+  ReleaseTable released_;
+  FailedStarts failed_starts_;
   Instant notice_due_ = Instant::Never();
 
   RestartLedger ledger_;

@@ -203,6 +203,7 @@ void JobMachine::Rules::FailBelowMin(int exit_code, const std::string& cause) {
                    NodeRange(terms_->min_nodes, terms_->max_nodes) +
                    (ReadyNodes() == 1 ? " is here (" : " are here (") + cause + "); ";
   if (exit_code == kExitTimedOut) verdict.reason += WhoIsMissing();
+  if (!failed_starts_.empty()) verdict.reason += failed_starts_.Text() + "; ";
   if (set_aside_attached_ > 0) {
     verdict.reason += std::to_string(set_aside_attached_) +
                       " more were lost too often and are set aside (--max-node-failures); ";

@@ -169,6 +169,7 @@ void JobStory::Attach(const std::string& agent, AttachOptions options) {
   attach.facts = options.facts;
   attach.is_drained = options.is_drained;
   attach.was_attached = options.was_attached;
+  attach.hosts_rendezvous = options.hosts_rendezvous;
   attach.candidate_port = 7;
   attach.highest_round = world(agent).round;
   if (options.highest_round) attach.highest_round = RoundId(*options.highest_round);
@@ -215,6 +216,8 @@ void JobStory::Feed(const JobEvent& event) {
     Write(NameOf(ended->session) + "> stream ends");
   } else if (std::holds_alternative<NodeDrained>(event)) {
     Write("drained");
+  } else if (const auto* failed = std::get_if<NodeCannotStart>(&event)) {
+    Write(failed->node_name + " cannot start");
   } else if (std::holds_alternative<HostStopping>(event)) {
     Write("host stops");
   }

@@ -66,6 +66,7 @@ class JobStory {
     NodeFacts facts = {};
     bool is_drained = false;
     bool was_attached = false;
+    bool hosts_rendezvous = false;
   };
 
   explicit JobStory(Options options);

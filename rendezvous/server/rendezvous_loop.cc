@@ -11,15 +11,10 @@ namespace muster::rendezvous {
 namespace {
 
 constexpr size_t kMaxJobs = 4096;
-constexpr size_t kMaxWatchers = 256;
-// Of the names of nodes in a message.
-constexpr size_t kMostNamesBytes = 1000;
 // An ended stream may take this long to deliver what was sent before.
 constexpr Duration kDrainTime = std::chrono::seconds(5);
 // Where nothing is due the loop still looks around: a bound on any slip in its bookkeeping.
 constexpr Duration kLongestSleep = std::chrono::seconds(60);
-
-absl::Status ShuttingDown() { return absl::UnavailableError("the rendezvous is shutting down"); }
 
 int64_t WallTimeMs() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -28,6 +23,10 @@ int64_t WallTimeMs() {
 }
 
 }  // namespace
+
+absl::Status RendezvousLoop::ShuttingDown() {
+  return absl::UnavailableError("the rendezvous is shutting down");
+}
 
 RendezvousLoop::RendezvousLoop(RendezvousLoopOptions options)
     : options_(std::move(options)), started_(options_.clock->Now()), now_(started_) {
@@ -336,7 +335,9 @@ bool RendezvousLoop::Keep(const std::string& run_id, KeepId keep, const JobRecor
 void RendezvousLoop::Report(const std::string& run_id, RoundId round, const std::string& text) {
   spdlog::info("{}", text);
   if (watchers_.empty()) return;
-  WatchedEvent event{run_id, round, WallTimeMs(), text};
+  const auto job = jobs_.find(run_id);
+  const char* state = job == jobs_.end() ? "" : JobStateName(job->second->machine().state());
+  WatchedEvent event{run_id, round, WallTimeMs(), text, state};
   for (auto& [id, watcher] : watchers_)
     if (!watcher.run_id || *watcher.run_id == run_id) watcher.sink->Send(event);
 }
@@ -357,81 +358,17 @@ void RendezvousLoop::GetStatus(const std::optional<std::string>& run_id,
   if (!taken) answer(absl::CancelledError("the rendezvous is shutting down"));
 }
 
-CallId RendezvousLoop::Drain(DrainOrder order, const DrainAnswer& answer) {
-  CallId id(++last_id_);
-  bool taken = Enqueue([this, id, order = std::move(order), answer](Instant now) {
+void RendezvousLoop::CannotStart(const std::string& run_id, NodeCannotStart node,
+                                 const CallAnswer& answer) {
+  bool taken = Enqueue([this, run_id, node = std::move(node), answer](Instant now) {
     if (now.IsNever()) return answer(ShuttingDown());
-    StartDrain(now, id, order, answer);
+    auto job = jobs_.find(run_id);
+    if (job == jobs_.end() || job->second->machine().IsBlank())
+      return answer(absl::NotFoundError(absl::StrCat("no job \"", run_id, "\" is here")));
+    StepJob(now, *job->second, node);
+    answer(std::string());
   });
   if (!taken) answer(ShuttingDown());
-  return id;
-}
-
-void RendezvousLoop::CancelDrain(CallId call) {
-  Enqueue([this, call](Instant) {
-    std::erase_if(draining_, [&](const Draining& drain) { return drain.call == call; });
-  });
-}
-
-void RendezvousLoop::StartDrain(Instant now, CallId call, const DrainOrder& order,
-                                DrainAnswer answer) {
-  if (order.run_id && !jobs_.contains(*order.run_id))
-    return answer(absl::NotFoundError(absl::StrCat("no job \"", *order.run_id, "\" is here")));
-  Draining drain;
-  drain.call = call;
-  drain.node = order.node;
-  drain.until = now + order.wait;
-  std::string others;
-  for (const auto& [run_id, job] : jobs_) {
-    if (order.run_id && run_id != *order.run_id) continue;
-    for (const NodeStatus& node : job->machine().Status(now).nodes) {
-      // An agent that has an address of its own is called "host(address)".
-      const bool is_meant = node.node_name == order.node || node.address == order.node ||
-                            node.node_name.starts_with(order.node + "(");
-      if (is_meant) {
-        drain.agents.emplace_back(run_id, node.incarnation);
-      } else if (others.size() < kMostNamesBytes) {
-        absl::StrAppend(&others, others.empty() ? "" : ", ", node.node_name);
-      }
-    }
-  }
-  drain.count = static_cast<int>(drain.agents.size());
-  if (drain.agents.empty() || order.node.empty()) {
-    return answer(absl::NotFoundError(
-        absl::StrCat("no node \"", order.node, "\" is ",
-                     order.run_id ? absl::StrCat("in job \"", *order.run_id, "\"") : "in any job",
-                     " here; ", others.empty() ? "there is no node" : "there are: ", others)));
-  }
-  if (order.wait > Duration(0) && draining_.size() >= kMaxWatchers) {
-    return answer(absl::ResourceExhaustedError("too many callers wait for nodes that leave"));
-  }
-  for (const auto& [run_id, incarnation] : drain.agents) {
-    StepJob(now, *jobs_.at(run_id), NodeDrained{incarnation});
-  }
-  if (order.wait <= Duration(0)) return answer(drain.count);
-  next_due_ = std::min(next_due_, drain.until);
-  drain.answer = std::move(answer);
-  draining_.push_back(std::move(drain));
-}
-
-void RendezvousLoop::AnswerDrains(Instant now) {
-  for (Draining& drain : draining_) {
-    std::erase_if(drain.agents, [&](const auto& agent) {
-      // Asked in every turn of the loop: a copy of the whole status would be too much.
-      auto job = jobs_.find(agent.first);
-      return job == jobs_.end() || !job->second->machine().HasMember(agent.second);
-    });
-    if (drain.agents.empty()) {
-      drain.answer(drain.count);
-    } else if (drain.until <= now) {
-      drain.answer(absl::DeadlineExceededError(
-          absl::StrCat("node \"", drain.node, "\" is to leave, but is still here")));
-    } else {
-      continue;
-    }
-    drain.answer = nullptr;
-  }
-  std::erase_if(draining_, [](const Draining& drain) { return drain.answer == nullptr; });
 }
 
 WatchId RendezvousLoop::Watch(const std::optional<std::string>& run_id,

@@ -329,7 +329,7 @@ class Onlooker {
     CallAnswer drained =
         calls_.Expect([](const auto& answer) { return absl::IsNotFound(answer.status()); });
     loop_.Drain({.run_id = std::nullopt, .node = "nobody", .wait = kPatience},
-                [drained](const absl::StatusOr<int>& count) {
+                [drained](const absl::StatusOr<RendezvousLoop::DrainResult>& count) {
                   count.ok() ? drained(std::string()) : drained(count.status());
                 });
     loop_.Poke();
@@ -429,7 +429,7 @@ class Asker {
     });
     CallAnswer drained = calls_.Expect([](const auto&) { return true; });
     loop_.Drain({.run_id = std::nullopt, .node = attach.node_name, .wait = kPatience},
-                [drained](const absl::StatusOr<int>& count) {
+                [drained](const absl::StatusOr<RendezvousLoop::DrainResult>& count) {
                   count.ok() ? drained(std::string()) : drained(count.status());
                 });
     loop_.TakeMessage(sessions_.back(), Heartbeat{1});

@@ -71,7 +71,7 @@ class Cluster(process_kit.Case):
 
     def node_rows(self):
         """[name, address, place, stream, age in seconds] of each node of all jobs."""
-        found = re.findall(r"^  (\S+) +(\S+) +(\d+|waits|spare) +(attached|away) +(\d+\.\d) s$",
+        found = re.findall(r"^  (\S+) +(\S+) +(\d+|waits|spare) +(attached|away) +(\d+\.\d) s(?:  .*)?$",
                            self.status(), re.MULTILINE)
         return [[*row[:4], float(row[4])] for row in found]
 
