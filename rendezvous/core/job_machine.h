@@ -83,6 +83,7 @@
 #include "base/job_types.h"
 #include "base/session_messages.h"
 #include "rendezvous/core/job_record.h"
+#include "rendezvous/core/job_status.h"
 
 namespace muster::rendezvous {
 
@@ -172,10 +173,6 @@ using JobEffect =
 
 // ---- the machine ---------------------------------------------------------------------------
 
-enum class JobState { kGathering, kClosing, kRunning, kStopping, kRecovering, kSucceeded, kFailed };
-
-const char* JobStateName(JobState state);
-
 struct JobOptions {
   Duration lease = std::chrono::seconds(3);
   // How long an agent whose stream ended may take to re-attach before it counts as lost. A process
@@ -194,35 +191,6 @@ struct JobOptions {
   // (node_losses.h).
   Duration good_uptime = std::chrono::seconds(60);
   Duration set_aside_for = std::chrono::minutes(10);
-};
-
-// One line of `muster status`.
-struct NodeStatus {
-  std::string node_name;
-  std::string address;
-  Incarnation incarnation;
-  std::optional<GroupRank> group_rank;  // none for spares and those who wait
-  bool attached = false;
-  // Lost too often (--max-node-failures): it takes part only if MIN can't be reached without it,
-  // for so long at most.
-  bool is_set_aside = false;
-  Duration set_aside_left{0};
-  bool hosts_rendezvous = false;              // in its process
-  std::optional<std::string> leaves_because;  // none if it is to stay
-  Duration since_last_message{0};
-};
-
-struct JobStatus {
-  std::string run_id;
-  JobState state = JobState::kGathering;
-  World world;
-  int attempt = 0;
-  int restarts_charged = 0;
-  int max_restarts = 0;
-  std::optional<Commit> last_commit;
-  std::vector<NodeStatus> nodes;
-  std::optional<Verdict> verdict;
-  std::optional<NodeStatus> departed_host;  // was let go and still hosts this rendezvous
 };
 
 class JobMachine {

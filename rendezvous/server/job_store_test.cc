@@ -16,9 +16,7 @@ std::string FreshDir(const char* name) {
   return ::testing::TempDir() + "/" + name + "." + std::to_string(getpid());
 }
 
-JobRecord OfRound(uint64_t round) {
-  return {.world = {RoundId(round), base::FreshId<WorldId>()}};
-}
+JobRecord OfRound(uint64_t round) { return {.world = {RoundId(round), base::FreshId<WorldId>()}}; }
 
 TEST(JobStore, KeepsWhatWasLastSaidOverARestart) {
   const std::string dir = FreshDir("keeps");
