@@ -29,6 +29,7 @@ TaskPlugin=task/none
 SwitchType=switch/none
 ReturnToService=2
 KillWait=5
+RequeueExit=75
 # Whatever the machine has, a node has this many processors.
 SlurmdParameters=config_overrides
 SlurmctldPidFile={folder}/controller.pid
@@ -132,6 +133,23 @@ class Slurm(process_kit.Case):
         out = os.path.join(self.work, "batch.out")
         self.ask("sbatch", "--nodes=2", "--wait", "--output=" + out, script)
         self.assertEqual(sorted(process_kit.read(out).decode().splitlines()), ["0 of 2", "1 of 2"])
+
+    def test_a_job_that_asks_to_be_run_again_is_requeued(self):
+        # What a drained or preempted job ends with, and here its worker.
+        script = self.write("job.sh", "#!/bin/sh\nsrun --nodes=2 --ntasks-per-node=1 %s run --no-python "
+                                      "sh -c 'exit $CODE'\n" % process_kit.MUSTER, 0o755)
+
+        def submit(code):
+            said = self.ask("sbatch", "--nodes=2", "--requeue", "--parsable", "--export=ALL,CODE=%d" % code,
+                            "--output=/dev/null", script)
+            return lambda: self.ask("scontrol", "show", "job", said)
+
+        again, failed = submit(75), submit(3)
+        wait_for(lambda: "Restarts=1" in again(), "the job to be requeued")
+        self.assertIn("JobState=PENDING", again())
+        wait_for(lambda: "JobState=FAILED" in failed(), "the end of the other job")
+        self.assertIn("Restarts=0", failed())
+        self.assertIn("ExitCode=3:0", failed())
 
 
 if __name__ == "__main__":
