@@ -6,13 +6,29 @@ import statistics
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
+def processor_times():
+    """Ticks since the start of the machine: (all, those that the host gave to others)."""
+    with open("/proc/stat") as f:
+        ticks = [int(word) for word in f.readline().split()[1:9]]
+    return sum(ticks), ticks[7]
+
+
+BEGAN = processor_times()
+
+
+def stolen():
+    """The share of this run's processor time that the host gave to others, in percent."""
+    ticks, steal = (now - then for now, then in zip(processor_times(), BEGAN))
+    return round(100 * steal / max(ticks, 1), 1)
+
+
 def machine():
     with open("/proc/cpuinfo") as f:
         model = next((line.split(":", 1)[1].strip() for line in f if line.startswith("model name")), "unknown")
     with open("/proc/meminfo") as f:
         memory = round(int(f.readline().split()[1]) / 1048576)
     return {"processor": model, "cpus": os.cpu_count(), "memory_gib": memory,
-            "kernel": os.uname().release, "load": round(os.getloadavg()[0], 2)}
+            "kernel": os.uname().release, "load": round(os.getloadavg()[0], 2), "stolen_percent": stolen()}
 
 
 def row(case, unit, samples, budget=None, better="lower"):
@@ -49,8 +65,8 @@ def show(name, rows):
         lines.append(line)
     widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
     facts = machine()
-    print("# %s: %s, %d cpus, load %.2f; medians of %d runs" %
-          (name, facts["processor"], facts["cpus"], facts["load"], rows[0]["runs"]))
+    print("# %s: %s, %d cpus, load %.2f, %.1f %% of their time stolen by the host; medians of %d runs" %
+          (name, facts["processor"], facts["cpus"], facts["load"], facts["stolen_percent"], rows[0]["runs"]))
     for line in lines:
         print("  ".join(word.ljust(width) for word, width in zip(line, widths)).rstrip())
     folder = os.path.join(ROOT, "bench_results")
