@@ -17,6 +17,7 @@
 #include "agent/core/input_choice.h"
 #include "base/instant.h"
 #include "base/job_types.h"
+#include "launcher/host_slots.h"
 
 namespace muster::launcher {
 
@@ -59,6 +60,28 @@ struct ThreadChoice {
 
 // --numa-binding: which processors each worker may use.
 enum class NumaBinding { kNone, kNode, kSocket, kExclusive, kCoreComplex };
+
+// --hosts and what belongs to it.
+struct SshOptions {
+  std::vector<HostSlots> hosts;
+  std::string hostfile;
+  // -np; 0: not given.
+  int workers = 0;
+  // -x, each as it was given.
+  std::vector<std::string> variables;
+  // Empty: the folder of this process.
+  std::string folder;
+  // Empty: the path of this process's executable.
+  std::string remote_muster;
+  std::string command = "ssh";
+
+  // All other flags and PET_* that were given: by name, whichever counts.
+  std::map<std::string, std::string, std::less<>> given;
+  // Of these, the flags in their order: "--nnodes=2".
+  std::vector<std::string> flags;
+
+  bool is_asked() const { return !hosts.empty() || !hostfile.empty(); }
+};
 
 struct RunOptions {
   bool standalone = false;
@@ -135,6 +158,7 @@ struct RunOptions {
   std::string prefix_pattern;
   // What was given for torchrun's sake and has no effect here, as it was spelled.
   std::vector<std::string> idle;
+  SshOptions ssh;
   // The program or module, then its arguments, byte for byte.
   std::vector<std::string> program;
 
