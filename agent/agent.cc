@@ -46,10 +46,11 @@ class Agent::Work {
                   .log_max_bytes = settings_.log_max_bytes});
     Verdict verdict = RunWith(pump);
     if (verdict.succeeded) return verdict;
-    std::string report = FailureReport(settings_.program, verdict);
-    if (!report.empty()) pump.Say(report);
+    std::string text = FailureReport(settings_.program, verdict);
     const std::string who = verdict.failures.empty() ? "" : settings_.program + ": ";
-    if (!verdict.reason.empty()) pump.Say("muster: " + who + verdict.reason);
+    if (!text.empty() && !verdict.reason.empty()) text += '\n';
+    if (!verdict.reason.empty()) text += "muster: " + who + verdict.reason;
+    if (!text.empty()) pump.Say(settings_.frame_verdict ? settings_.frame_verdict(text) : text);
     return verdict;
   }
 

@@ -13,7 +13,7 @@ namespace muster::launcher {
 
 struct HostSlots {
   // As ssh takes it: "gpu01", "alice@gpu01", an address in digits (IPv6 without brackets).
-  std::string name;
+  std::string name{};
   // Workers there; 0: nothing was said.
   int slots = 0;
 
