@@ -53,6 +53,8 @@ struct SshJob::Host {
   // Before the greeting.
   std::string early_out;
   std::string early_err;
+  // Shown at the end.
+  std::string verdict;
   HostEnd end;
   bool has_ended = false;
 };
@@ -74,6 +76,7 @@ SshJob::SshJob(const RunOptions& options, const SshFacts& facts, const SshPlan& 
                                                     .greeting = std::nullopt,
                                                     .early_out = "",
                                                     .early_err = "",
+                                                    .verdict = "",
                                                     .end = {}}));
   }
   sigemptyset(&taken_);
@@ -106,9 +109,8 @@ int SshJob::Run() {
   if (StartAll()) {
     while (outcome_.running() > 0 && stop_count_ < 3) Step();
   }
-  if (!outcome_.is_own_stop()) {
-    for (const std::string& verdict : verdicts_) err_->AddAlways(Now(), verdict + "\n");
-  }
+  const int exit_code = outcome_.ExitCode();
+  ShowVerdict(exit_code);
   for (auto& host : hosts_) {
     if (host->process) host->process->Kill(SIGKILL);
   }
@@ -120,7 +122,17 @@ int SshJob::Run() {
     out_.Flush(Now());
     own_err_.Flush(Now());
   }
-  return outcome_.ExitCode();
+  return exit_code;
+}
+
+void SshJob::ShowVerdict(int exit_code) {
+  // We have said why it ends.
+  if (outcome_.is_own_stop()) return;
+  std::set<std::string> shown;
+  for (auto& host : hosts_) {
+    if (host->verdict.empty() || host->end.job_code != exit_code) continue;
+    if (shown.insert(host->verdict).second) err_->AddAlways(Now(), host->verdict + "\n");
+  }
 }
 
 bool SshJob::StartAll() {
@@ -259,9 +271,7 @@ void SshJob::OnRecord(Host& host, const Record& record) {
       }
       break;
     case RecordKind::kVerdict:
-      if (std::ranges::find(verdicts_, record.text) == verdicts_.end()) {
-        verdicts_.push_back(record.text);
-      }
+      host.verdict = record.text;
       break;
     case RecordKind::kEnded: {
       int code = kExitUnavailable;

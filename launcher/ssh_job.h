@@ -51,6 +51,8 @@ class SshJob {
   // Ends the others for a reason of ours.
   void StopAll(int exit_code);
   void CheckDeadlines();
+  // Once for the hosts that agree with the job's exit code.
+  void ShowVerdict(int exit_code);
   void Say(const std::string& sentence);
   void Show(agent::ConsoleSink& sink, const std::string& text);
   Instant Now() const;
@@ -68,9 +70,8 @@ class SshJob {
   Instant ready_by_;
   Instant end_expected_by_ = Instant::Never();
   Instant ended_by_ = Instant::Never();
-  // What was said once for all hosts, and what will be at the end.
+  // What was said once for all hosts.
   std::set<std::string> said_;
-  std::vector<std::string> verdicts_;
   agent::ConsoleSink out_;
   // Unused where both streams lead to one place.
   agent::ConsoleSink own_err_;

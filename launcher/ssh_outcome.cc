@@ -60,7 +60,13 @@ Others SshOutcome::OnEnd(const HostEnd& end, const std::optional<HostFailure>& f
   --running_;
   if (end.job_code.has_value()) {
     has_succeeded_ = has_succeeded_ || *end.job_code == 0;
-    (is_stopping() ? stopped_code_ : job_code_) = *end.job_code;
+    // A host that hears of another one's leave before it gets the signal itself calls it that (75).
+    const bool is_said = signal_ != 0 && stopped_code_ == 128 + signal_;
+    if (!is_stopping()) {
+      job_code_ = *end.job_code;
+    } else if (!is_said) {
+      stopped_code_ = *end.job_code;
+    }
   } else if (failure.has_value() && !lost_code_.has_value() && !is_stopping()) {
     lost_code_ = failure->exit_code;
   }

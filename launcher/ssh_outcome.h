@@ -70,7 +70,7 @@ class SshOutcome {
   bool has_succeeded_ = false;
   // Of the hosts that ended before anybody asked them to, the newest one's.
   std::optional<int> job_code_;
-  // And of those that ended when asked to.
+  // And of those that ended when asked to; the signal's own code counts before others.
   std::optional<int> stopped_code_;
   // Of the first host that was lost, while there was no job code.
   std::optional<int> lost_code_;

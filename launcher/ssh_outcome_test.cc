@@ -112,6 +112,21 @@ TEST(SshOutcome, ASignalGivesWhatTheHostsSayOfIt) {
   EXPECT_EQ(outcome.OnEnd(Lost(), kFailure), Others::kGoOn);
   EXPECT_EQ(outcome.ExitCode(), 130);
 
+  // Whoever heard of the other's leave first calls it so.
+  for (int last : {75, 130}) {
+    SshOutcome raced(2, 2);
+    raced.OnSignal(SIGINT);
+    raced.OnEnd(Told(75 + 130 - last), std::nullopt);
+    raced.OnEnd(Told(last), std::nullopt);
+    EXPECT_EQ(raced.ExitCode(), 130);
+  }
+  // Unless all of them could save.
+  SshOutcome saved(2, 2);
+  saved.OnSignal(SIGTERM);
+  saved.OnEnd(Told(75), std::nullopt);
+  saved.OnEnd(Told(75), std::nullopt);
+  EXPECT_EQ(saved.ExitCode(), 75);
+
   SshOutcome silent(1, 1);
   silent.OnSignal(SIGTERM);
   EXPECT_EQ(silent.OnEnd(Lost(), kFailure), Others::kGoOn);
