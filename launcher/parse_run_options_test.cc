@@ -57,37 +57,38 @@ TEST(RunOptions, DefaultsAreTorchruns) {
 }
 
 TEST(RunOptions, TakesEveryFlag) {
-  RunOptions options = Parse({"--standalone",
-                              "--nnodes=2:4",
-                              "--nproc-per-node=auto",
-                              "--node-rank=3",
-                              "--master-addr=h",
-                              "--master-port=1234",
-                              "--master-store=worker",
-                              "--rdzv-backend=c10d",
-                              "--rdzv-endpoint=h:1",
-                              "--rdzv-id=job",
-                              "--rdzv-conf=join_timeout=5, last_call_timeout=0.5,lease=2,is_host=0",
-                              "--local-addr=10.0.0.1",
-                              "--role=trainer",
-                              "-m",
-                              "--log-dir=d e",
-                              "-r",
-                              "0:1,2:3",
-                              "-t",
-                              "3",
-                              "--shutdown-timeout=1.5",
-                              "--lost-peer-grace=2",
-                              "--hang-timeout=300",
-                              "--stack-signal=USR2",
-                              "--result-file=r.json",
-                              "--reconnect-timeout=7",
-                              "--lost-contact=go-on",
-                              "--monitor-interval=0.1",
-                              "--start-method=fork",
-                              "--max-restarts=3",
-                              "--prefix=never",
-                              "pkg.train"});
+  RunOptions options =
+      Parse({"--standalone",
+             "--nnodes=2:4",
+             "--nproc-per-node=auto",
+             "--node-rank=3",
+             "--master-addr=h",
+             "--master-port=1234",
+             "--master-store=worker",
+             "--rdzv-backend=c10d",
+             "--rdzv-endpoint=h:1",
+             "--rdzv-id=job",
+             "--rdzv-conf=join_timeout=5, last_call_timeout=0.5,lease=2,is_host=0,is_new=1",
+             "--local-addr=10.0.0.1",
+             "--role=trainer",
+             "-m",
+             "--log-dir=d e",
+             "-r",
+             "0:1,2:3",
+             "-t",
+             "3",
+             "--shutdown-timeout=1.5",
+             "--lost-peer-grace=2",
+             "--hang-timeout=300",
+             "--stack-signal=USR2",
+             "--result-file=r.json",
+             "--reconnect-timeout=7",
+             "--lost-contact=go-on",
+             "--monitor-interval=0.1",
+             "--start-method=fork",
+             "--max-restarts=3",
+             "--prefix=never",
+             "pkg.train"});
   EXPECT_TRUE(options.standalone && options.is_module);
   EXPECT_EQ(options.min_nodes, 2);
   EXPECT_EQ(options.max_nodes, 4);
@@ -103,6 +104,7 @@ TEST(RunOptions, TakesEveryFlag) {
   EXPECT_EQ(options.last_call_timeout, milliseconds(500));
   EXPECT_EQ(options.lease, seconds(2));
   EXPECT_EQ(options.is_host, false);
+  EXPECT_TRUE(options.is_new);
   EXPECT_EQ(options.local_addr, "10.0.0.1");
   EXPECT_EQ(options.role, "trainer");
   EXPECT_EQ(options.log_dir, "d e");

@@ -100,6 +100,8 @@ struct RunOptions {
   std::string run_id;
   // rdzv-conf is_host: whether this node hosts the rendezvous, whatever the addresses say.
   std::optional<bool> is_host;
+  // rdzv-conf is_new: nobody has the run id from an earlier rendezvous.
+  bool is_new = false;
   Duration join_timeout = std::chrono::seconds(600);
   Duration last_call_timeout = std::chrono::seconds(30);
   Duration lease = std::chrono::seconds(3);

@@ -150,6 +150,7 @@ void AddMeetingFlags(const RunOptions& options, const SshFacts& facts, const Ssh
   const std::string nodes = given("nnodes");
   AddFlag("nnodes", nodes.empty() ? std::to_string(plan.hosts.size()) : nodes, words);
   std::string conf = given("rdzv-conf");
+  auto add_conf = [&conf](std::string_view pair) { conf += Cat(conf.empty() ? "" : ",", pair); };
   const bool is_alone = plan.hosts.size() == 1 && options.max_nodes == 1;
   const bool has_endpoint = !options.rdzv_endpoint.empty();
   if (!is_alone || has_endpoint) AddFlag("node-rank", std::to_string(place), words);
@@ -173,8 +174,10 @@ void AddMeetingFlags(const RunOptions& options, const SshFacts& facts, const Ssh
       if (!options.backend.has_value()) AddFlag("rdzv-backend", "c10d", words);
       AddFlag("rdzv-endpoint", endpoint.ToString(), words);
       // By place, not by address: two names may be one host.
-      conf += Cat(conf.empty() ? "" : ",", "is_host=", place == 0 ? "1" : "0");
+      add_conf(Cat("is_host=", place == 0 ? "1" : "0"));
     }
+    // A random id can't be known from before.
+    if (place == 0 && options.run_id.empty()) add_conf("is_new=1");
   }
   if (!conf.empty()) AddFlag("rdzv-conf", conf, words);
 }

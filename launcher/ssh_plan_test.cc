@@ -56,7 +56,7 @@ TEST(SshPlan, EachHostGetsItsPlaceAndItsSlots) {
   EXPECT_THAT(made.WordsFor(0),
               ElementsAre("--max-restarts=1", "--nproc-per-node=2", "--nnodes=2", "--node-rank=0",
                           "--rdzv-id=1f", "--rdzv-backend=c10d", "--rdzv-endpoint=a:4711",
-                          "--rdzv-conf=is_host=1", "--", "p.py", "-v"));
+                          "--rdzv-conf=is_host=1,is_new=1", "--", "p.py", "-v"));
   EXPECT_THAT(made.WordsFor(1),
               ElementsAre("--max-restarts=1", "--nproc-per-node=4", "--nnodes=2", "--node-rank=1",
                           "--rdzv-id=1f", "--rdzv-backend=c10d", "--rdzv-endpoint=a:4711",
