@@ -75,9 +75,9 @@ struct AgentSettings {
   // How the job is called in the failure summary: the program's name.
   std::string program;
 
-  // Makes of the failure summary and the last sentence the line that is shown; null: they are shown
-  // as they are.
-  std::function<std::string(const std::string&)> frame_verdict;
+  // Makes of a line of our own (the verdict has several) the line that is shown; null: it is shown
+  // as it is. Called on other threads.
+  std::function<std::string(const std::string& text, bool is_verdict)> frame_own;
 
   // Where a launcher above us looks for the cause (our own TORCHELASTIC_ERROR_FILE): gets the
   // failed worker's error record, or one of ours. Empty: nowhere.

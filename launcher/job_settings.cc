@@ -114,8 +114,9 @@ agent::AgentSettings JobSettings(const RunOptions& options, const LaunchPlan& pl
   settings.log_dir = options.log_dir;
   if (const char* own = std::getenv(env::kErrorFile)) settings.error_file = own;
   if (!RecordMark().empty()) {
-    settings.frame_verdict = [](const std::string& text) {
-      std::string record = EncodeRecord(RecordMark(), {RecordKind::kVerdict, text});
+    settings.frame_own = [](const std::string& text, bool is_verdict) {
+      const RecordKind kind = is_verdict ? RecordKind::kVerdict : RecordKind::kLine;
+      std::string record = EncodeRecord(RecordMark(), {kind, text});
       // Who shows it ends the line.
       record.pop_back();
       return record;

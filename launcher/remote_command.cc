@@ -29,6 +29,7 @@
 namespace muster::launcher {
 namespace {
 
+constexpr int kAlivePauseMs = 60'000;
 constexpr char kOwnExecutable[] = "/proc/self/exe";
 // They would start muster from here once more; a profile may set them.
 constexpr std::array kNeverHere = {"PET_HOSTS", "PET_HOSTFILE", "PET_WORKERS", "PET_WDIR",
@@ -89,12 +90,16 @@ class Supervisor {
   }
 
   // Returns the child's exit code, as a shell's.
-  int Run(pid_t child) {
+  int Run(pid_t child, const std::string& mark) {
     child_ = child;
     while (!code_.has_value()) {
       pollfd fds[] = {{.fd = signal_fd_, .events = POLLIN, .revents = 0},
                       {.fd = input_ended_ ? -1 : STDIN_FILENO, .events = POLLIN, .revents = 0}};
-      if (poll(fds, 2, -1) < 0) continue;
+      const int ready = poll(fds, 2, kAlivePauseMs);
+      if (ready < 0) continue;
+      // Where nobody has anything to say for hours, neither side's kernel would see that a
+      // connection is dead: a write that isn't acknowledged tells it.
+      if (ready == 0) Print(EncodeRecord(mark, {RecordKind::kAlive, ""}));
       if (fds[0].revents != 0) TakeOwnSignal();
       if (fds[1].revents != 0 && !code_.has_value()) TakeInput();
     }
@@ -114,8 +119,8 @@ class Supervisor {
     code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
 
-  // The end of the launching side, or of ssh, may come both as a signal and as the end of the input;
-  // the second one would be taken for haste.
+  // The end of the launching side, or of ssh, may come both as a signal and as the end of the
+  // input; the second one would be taken for haste.
   void TellToEnd(int number) {
     if (!std::exchange(is_told_to_end_, true)) kill(child_, number);
   }
@@ -197,7 +202,7 @@ int RemoteCommand(std::span<const std::string> words) {
                 Cat("`muster run` can't be started: ", std::strerror(errno),
                     "; raise the limit of processes"));
   }
-  return End(*plan, supervisor.Run(child));
+  return End(*plan, supervisor.Run(child, plan->mark));
 }
 
 }  // namespace muster::launcher

@@ -68,16 +68,23 @@ std::string EncodeRecord(std::string_view mark, const Record& record) {
 }
 
 void RecordReader::Feed(std::string_view bytes, std::string& out, const OnRecord& on_record) {
-  const size_t end = bytes.rfind('\n');
-  if (end != std::string_view::npos) {
-    rest_ += bytes.substr(0, end + 1);
-    TakeWhole(rest_, out, on_record);
-    rest_.clear();
-    bytes.remove_prefix(end + 1);
-  }
   rest_ += bytes;
-  if (whole_lines_ && rest_.size() < kMaxRestBytes) return;
-  const size_t shown = rest_.size() - HeldBack(rest_, mark_);
+  // Records may stand within a line of output, which goes on behind them.
+  size_t at = 0;
+  while ((at = rest_.find(mark_, at)) != std::string::npos) {
+    const size_t begin = at + mark_.size();
+    const size_t end = rest_.find('\n', begin);
+    if (end == std::string::npos) break;
+    if (end > begin) {
+      on_record({.kind = static_cast<RecordKind>(rest_[begin]),
+                 .text = Plain(std::string_view(rest_).substr(begin + 1, end - begin - 1))});
+    }
+    rest_.erase(at, end + 1 - at);
+  }
+  size_t shown = rest_.size() - HeldBack(rest_, mark_);
+  const size_t newline = shown == 0 ? std::string::npos : rest_.rfind('\n', shown - 1);
+  const size_t whole = newline == std::string::npos ? 0 : newline + 1;
+  if (whole_lines_ && shown - whole < kMaxRestBytes) shown = whole;
   out += std::string_view(rest_).substr(0, shown);
   rest_.erase(0, shown);
 }
@@ -87,22 +94,6 @@ void RecordReader::End(std::string& out) {
   // The next to write begins a line of its own.
   if (whole_lines_ && !rest_.empty()) out += '\n';
   rest_.clear();
-}
-
-void RecordReader::TakeWhole(std::string_view lines, std::string& out,
-                             const OnRecord& on_record) const {
-  while (!lines.empty()) {
-    const size_t at = lines.find(mark_);
-    out += lines.substr(0, at);
-    if (at == std::string_view::npos) return;
-    const size_t begin = at + mark_.size();
-    const size_t end = lines.find('\n', begin);
-    if (end > begin) {
-      on_record({.kind = static_cast<RecordKind>(lines[begin]),
-                 .text = Plain(lines.substr(begin + 1, end - begin - 1))});
-    }
-    lines.remove_prefix(end + 1);
-  }
 }
 
 }  // namespace muster::launcher

@@ -27,12 +27,16 @@ std::optional<Greeting> ParseGreeting(std::string_view line);
 enum class RecordKind : char {
   // A line that is worth saying once for all hosts.
   kNotice = 'n',
+  // The same of the agent's, which begins with "muster: " itself.
+  kLine = 'l',
   // Why muster can't begin on that host.
   kProblem = 'p',
   // How the job ended: the failure summary and the last sentence.
   kVerdict = 'v',
   // `muster run` has ended there; the text is its exit code.
   kEnded = 'e',
+  // Nothing. Writing it is how the other side learns of a connection that is dead.
+  kAlive = 'a',
 };
 
 struct Record {
@@ -58,11 +62,9 @@ class RecordReader {
   void End(std::string& out);
 
  private:
-  void TakeWhole(std::string_view lines, std::string& out, const OnRecord& on_record) const;
-
   std::string mark_;
   bool whole_lines_;
-  // What isn't given out yet; no newline is in it.
+  // What isn't given out yet.
   std::string rest_;
 };
 

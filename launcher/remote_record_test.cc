@@ -51,9 +51,25 @@ TEST(RemoteRecord, OutputOfSeveralHostsIsWholeLines) {
   EXPECT_EQ(out, "one\n");
   reader.Feed("o\n", out, none);
   EXPECT_EQ(out, "one\ntwo\n");
+  reader.Feed(std::string(3 << 20, '\n') + "x", out, none);
+  EXPECT_EQ(out.back(), '\n');
+  reader.Feed("\n", out, none);
   // But not kept for ever.
   reader.Feed(std::string(2 << 20, 'x'), out, none);
   EXPECT_GT(out.size(), 1U << 20);
+}
+
+TEST(RemoteRecord, ARecordWithinALineLeavesTheLineWhole) {
+  const std::string alive = EncodeRecord(kMark, {RecordKind::kAlive, ""});
+  RecordReader reader(kMark, true);
+  std::string out;
+  int records = 0;
+  auto count = [&records](const Record&) { ++records; };
+  reader.Feed("one\ntw" + alive, out, count);
+  EXPECT_EQ(out, "one\n");
+  reader.Feed("o" + alive + "\nthree", out, count);
+  EXPECT_EQ(out, "one\ntwo\n");
+  EXPECT_EQ(records, 2);
 }
 
 TEST(RemoteRecord, OutputOfOneHostIsShownAtOnce) {

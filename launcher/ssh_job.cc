@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstring>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/clock.h"
@@ -259,16 +260,32 @@ void SshJob::TakeErrors(Host& host, const std::string& bytes) {
   Show(*err_, text);
 }
 
+void SshJob::SayOfHost(const Host& host, const std::string& text) {
+  if (outcome_.is_own_stop()) return;
+  // Here it has to be said which.
+  const bool is_of_one = text.find("this node") != std::string::npos;
+  const std::string sentence = is_of_one ? Cat("host ", host.place.name, ": ", text) : text;
+  if (said_.IsNews(host.place.name, sentence)) Say(sentence);
+}
+
 void SshJob::OnRecord(Host& host, const Record& record) {
   switch (record.kind) {
     case RecordKind::kNotice:
-      if (!outcome_.is_own_stop() && said_.insert(record.text).second) Say(record.text);
+      SayOfHost(host, record.text);
       break;
+    case RecordKind::kLine: {
+      constexpr std::string_view kOurs = "muster: ";
+      SayOfHost(host,
+                record.text.starts_with(kOurs) ? record.text.substr(kOurs.size()) : record.text);
+      break;
+    }
     case RecordKind::kProblem:
       host.end.has_problem = true;
-      if (!outcome_.is_own_stop() && said_.insert(record.text).second) {
+      if (!outcome_.is_own_stop() && said_.IsNews(host.place.name, record.text)) {
         Say(Cat("host ", host.place.name, ": ", record.text));
       }
+      break;
+    case RecordKind::kAlive:
       break;
     case RecordKind::kVerdict:
       host.verdict = record.text;

@@ -8,7 +8,6 @@
 #include <csignal>
 #include <cstdint>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -17,6 +16,7 @@
 #include "launcher/piped_process.h"
 #include "launcher/remote_record.h"
 #include "launcher/run_options.h"
+#include "launcher/said_once.h"
 #include "launcher/ssh_outcome.h"
 #include "launcher/ssh_plan.h"
 
@@ -54,6 +54,8 @@ class SshJob {
   // Once for the hosts that agree with the job's exit code.
   void ShowVerdict(int exit_code);
   void Say(const std::string& sentence);
+  // Once for all hosts that say the same.
+  void SayOfHost(const Host& host, const std::string& text);
   void Show(agent::ConsoleSink& sink, const std::string& text);
   Instant Now() const;
 
@@ -70,8 +72,7 @@ class SshJob {
   Instant ready_by_;
   Instant end_expected_by_ = Instant::Never();
   Instant ended_by_ = Instant::Never();
-  // What was said once for all hosts.
-  std::set<std::string> said_;
+  SaidOnce said_;
   agent::ConsoleSink out_;
   // Unused where both streams lead to one place.
   agent::ConsoleSink own_err_;

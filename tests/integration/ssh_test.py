@@ -28,7 +28,8 @@ esac
 cd /
 exec env -i PATH=/usr/bin:/bin MUSTER_TEST_TAG=$MUSTER_TEST_TAG FAKE_HOST=$host sh -c "$command"
 """
-UNTIL_ENDED = "touch up.$RANK; sleep 1000"
+# No child of the shell: dash may lose a SIGINT that comes while one ends.
+UNTIL_ENDED = ": > up.$RANK; exec sleep 1000"
 
 
 class Ssh(process_kit.Case):
@@ -150,7 +151,7 @@ class Failures(Ssh):
     def test_a_restart_is_on_all_hosts(self):
         process = self.over_ssh("-H", "127.0.0.2,127.0.0.3", "--max-restarts=1", "--prefix=never", "--no-python",
                                 "sh", "-c", process_kit.ALL_ARE_UP + "echo $RANK.$TORCHELASTIC_RESTART_COUNT; "
-                                "[ $TORCHELASTIC_RESTART_COUNT = 1 ] || { [ $RANK = 1 ] && exit 3; sleep 1000; }")
+                                "[ $TORCHELASTIC_RESTART_COUNT = 1 ] || { [ $RANK = 1 ] && exit 3; exec sleep 1000; }")
         self.assert_ends(process, 0)
         self.assertEqual([line for line in self.lines(process) if line.endswith(".1")], ["0.1", "1.1"])
 
@@ -239,6 +240,9 @@ class Ends(Ssh):
         terminal.type(b"\x03")
         self.assert_ends_soon(process, 130, "stopped by SIGINT")
         self.assertEqual(process.err.splitlines().count("muster: stopped by SIGINT"), 1, process.err)
+        self.assertEqual(process.err.count("a second signal kills them"), 1, process.err)
+        for host in ("127.0.0.2", "127.0.0.3"):
+            self.assertIn("muster: host %s: 2 workers of this node were stopped" % host, process.err)
 
     def test_sigterm_ends_all(self):
         process = self.run_long()
@@ -259,7 +263,7 @@ class Ends(Ssh):
 
     def test_a_second_signal_ends_the_grace(self):
         process = self.over_ssh("-H", "127.0.0.2,127.0.0.3", "--no-python", "sh", "-c",
-                                "trap '' TERM INT; touch up.$RANK; while :; do sleep 0.1; done")
+                                "trap '' TERM INT; : > up.$RANK; while :; do sleep 0.1; done")
         self.wait_for_files(["up.0", "up.1"])
         process.signal(signal.SIGINT)
         process.wait_for_output("a second signal kills them")
@@ -268,7 +272,7 @@ class Ends(Ssh):
 
     def test_sigusr1_reaches_the_workers(self):
         process = self.over_ssh("-H", "127.0.0.2,127.0.0.3", "--no-python", "--prefix=never", "sh", "-c",
-                                "trap 'echo got it $RANK; exit 0' USR1; touch up.$RANK; "
+                                "trap 'echo got it $RANK; exit 0' USR1; : > up.$RANK; "
                                 "while :; do sleep 0.05; done")
         self.wait_for_files(["up.0", "up.1"])
         process.signal(signal.SIGUSR1)
