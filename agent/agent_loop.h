@@ -6,7 +6,8 @@
 // runs on a thread of its own, and what it finds comes back as a task.
 //
 // Run() is to be called once, by one thread. The observers' methods, RequestStop(),
-// ForwardSignal() and Say() only enqueue and may be called from any thread, before and after Run() too.
+// ForwardSignal() and Say() only enqueue and may be called from any thread, before and after Run()
+// too.
 #ifndef MUSTER_AGENT_AGENT_LOOP_H_
 #define MUSTER_AGENT_AGENT_LOOP_H_
 

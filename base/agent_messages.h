@@ -55,6 +55,8 @@ struct Attach {
   bool was_attached = false;
   // It was told Drained: a rendezvous that restarts lets it go nevertheless.
   bool is_drained = false;
+  // This process hosts the rendezvous: it stays when its workers have left, until the job ends.
+  bool hosts_rendezvous = false;
   // Filled in by the agent's shell when the message is sent.
   NodeFacts facts;
 

@@ -27,6 +27,7 @@ enum class PlantedFault {
   kGrowsAfterSuccess,       // a newcomer stops a round whose first workers have finished
   kLeaverKept,              // a node that wants to go is taken into the next round
   kStepNotAwaited,          // rank 0 goes on before all nodes know the step to save after
+  kCommitNotKept,           // --state-dir knows the rounds, not the commits
 };
 
 #ifdef MUSTER_PLANT_FAULTS

@@ -73,16 +73,35 @@ absl::StatusOr<Order> Read(const CommandLine& line) {
   return order;
 }
 
+// The exit code: whether it may be taken for gone.
+int TellDone(const Order& order, const rendezvous::DrainReport& report) {
+  const bool waits = order.drain.wait > Duration(0);
+  // A host's name means all agents on it.
+  const std::string node =
+      Cat("node ", order.drain.node, report.agents > 1 ? Cat(" (", report.agents, " agents)") : "");
+  // Also of one that was drained before.
+  if (report.host_stays && (waits || report.agents == 0)) {
+    Say(Cat("the workers of ", node,
+            " have left, but its muster process must stay until the job ends, since it hosts the "
+            "rendezvous: don't switch the node off while `muster status --rdzv-endpoint ",
+            order.endpoint.ToString(), "` names it"));
+    return 1;
+  }
+  std::string done = waits ? " has left" : " is to leave, as soon as its job lets it";
+  if (report.host_stays) {
+    done +=
+        Cat("; its muster process stays until the job ends, since it hosts the rendezvous: "
+            "don't switch the node off while `muster status --rdzv-endpoint ",
+            order.endpoint.ToString(), "` names it");
+  }
+  Say(node + done);
+  return 0;
+}
+
 int Ask(const Order& order) {
   rendezvous::AdminClient client(order.endpoint.host, order.endpoint.port);
-  absl::StatusOr<int> told = client.Drain(order.drain, kPatience);
-  if (told.ok()) {
-    const std::string done =
-        order.drain.wait > Duration(0) ? " has left" : " is to leave, as soon as its job lets it";
-    // A host's name means all agents on it.
-    Say(Cat("node ", order.drain.node, *told > 1 ? Cat(" (", *told, " agents)") : "", done));
-    return 0;
-  }
+  absl::StatusOr<rendezvous::DrainReport> told = client.Drain(order.drain, kPatience);
+  if (told.ok()) return TellDone(order, *told);
   const std::string why(told.status().message());
   if (absl::IsNotFound(told.status()) || absl::IsResourceExhausted(told.status())) {
     Say(why);
@@ -95,7 +114,7 @@ int Ask(const Order& order) {
     return 1;
   }
   Say(Cat("no muster rendezvous answers at ", order.endpoint.ToString(), ": ", why,
-          "; name another one with --rdzv-endpoint",
+          "; look at it, or name another one with --rdzv-endpoint",
           order.drain.wait > Duration(0) ? ", or ask again: an order that was given stands" : ""));
   return kExitUnavailable;
 }
@@ -110,7 +129,12 @@ int DrainCommand(std::span<const std::string> words) {
         "ranks agree on. The others go on without it, and its `muster run` ends with 75.\n\n"
         "Usage: muster drain [options] NODE\n\n"
         "NODE is a name or an address as `muster status` shows it; a host's name means all agents\n"
-        "on it.\n",
+        "on it.\n\n"
+        "Ends with 0, or with --wait once the node is gone; with 1 if there is no such node, if "
+        "it\n"
+        "is still here after --timeout, or if its `muster run` has to stay until the job ends, "
+        "since\n"
+        "it hosts the rendezvous; with 69 if no rendezvous answers.\n",
         kFlags);
     return Print(page) ? 0 : 1;
   }

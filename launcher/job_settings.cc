@@ -93,6 +93,7 @@ agent::AgentSettings JobSettings(const RunOptions& options, const LaunchPlan& pl
   settings.core.attach.worker_count = plan.worker_count;
   settings.core.attach.node_rank = plan.node_rank;
   settings.core.attach.terms = plan.terms;
+  settings.core.attach.hosts_rendezvous = place.server != nullptr;
   // With one node there is nothing to compare it with.
   if (plan.terms.max_nodes > 1) settings.core.attach.facts = LookUpNodeFacts();
   settings.core.attach.facts.topology = options.topology_key;

@@ -121,7 +121,7 @@ absl::Status PlanProcessors(const RunOptions& options, const MachineFacts& facts
                             LaunchPlan& plan) {
   if (options.numa_binding == NumaBinding::kNone) return absl::OkStatus();
   absl::StatusOr<std::vector<std::vector<int>>> bound =
-      BindWorkers(options.numa_binding, facts.topology, plan.worker_count);
+      BindWorkers(options.numa_binding, facts.topology, plan.worker_count, options.binding_flag);
   if (!bound.ok()) return bound.status();
   plan.worker_cpus = *std::move(bound);
   return absl::OkStatus();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -83,17 +84,39 @@ std::vector<int> OneCache(const ProcessorTopology& topology, int node, size_t in
   return caches[index % caches.size()];
 }
 
+absl::StatusOr<std::vector<std::vector<int>>> OneCoreEach(const ProcessorTopology& topology,
+                                                          int worker_count,
+                                                          const std::string& flag) {
+  std::set<int> nodes;
+  for (const auto& [number, processor] : topology.processors) nodes.insert(processor.node);
+  std::vector<std::vector<int>> cores;
+  for (int node : nodes) {
+    for (std::vector<int>& core : Grouped(topology, OnNode(topology, node), &Processor::core))
+      cores.push_back(std::move(core));
+  }
+  if (cores.size() < static_cast<size_t>(worker_count)) {
+    return absl::InvalidArgumentError(
+        Cat(flag, "=core: there are ", worker_count, " workers and ", cores.size(),
+            cores.size() == 1 ? " core" : " cores",
+            " that this process may use; start fewer workers, or leave ", flag, " out"));
+  }
+  cores.resize(static_cast<size_t>(worker_count));
+  return cores;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<std::vector<int>>> BindWorkers(NumaBinding binding,
                                                           const ProcessorTopology& topology,
-                                                          int worker_count) {
+                                                          int worker_count,
+                                                          const std::string& flag) {
+  if (binding == NumaBinding::kCore) return OneCoreEach(topology, worker_count, flag);
   const std::vector<int> nodes = NodesOfDevices(topology, worker_count);
   if (static_cast<int>(nodes.size()) < worker_count) {
     return absl::InvalidArgumentError(
-        Cat("--numa-binding: worker i is bound near GPU i, but there are ", worker_count,
-            " workers and ", nodes.size(), nodes.size() == 1 ? " GPU" : " GPUs",
-            " that they see; start fewer workers, or leave --numa-binding out"));
+        Cat(flag, ": worker i is bound near GPU i, but there are ", worker_count, " workers and ",
+            nodes.size(), nodes.size() == 1 ? " GPU" : " GPUs",
+            " that they see; start fewer workers, or leave ", flag, " out"));
   }
   std::vector<std::vector<int>> bound;
   for (int i = 0; i < worker_count; ++i) {
@@ -101,14 +124,15 @@ absl::StatusOr<std::vector<std::vector<int>>> BindWorkers(NumaBinding binding,
     const std::vector<int> on_node = OnNode(topology, node);
     if (on_node.empty()) {
       return absl::InvalidArgumentError(
-          Cat("--numa-binding: NUMA node ", node, " of local rank ", i,
-              " has no processor that this process may use; widen its affinity, or leave "
-              "--numa-binding out"));
+          Cat(flag, ": NUMA node ", node, " of local rank ", i,
+              " has no processor that this process may use; widen its affinity, or leave ", flag,
+              " out"));
     }
     const auto index = static_cast<size_t>(std::count(nodes.begin(), nodes.begin() + i, node));
     const auto shares = static_cast<size_t>(std::ranges::count(nodes, node));
     switch (binding) {
       case NumaBinding::kNone:
+      case NumaBinding::kCore:
       case NumaBinding::kNode:
         bound.push_back(on_node);
         break;

@@ -21,13 +21,13 @@ ProcessorTopology Big() {
 }
 
 Bound Bind(NumaBinding binding, const ProcessorTopology& topology, int workers) {
-  absl::StatusOr<Bound> bound = BindWorkers(binding, topology, workers);
+  absl::StatusOr<Bound> bound = BindWorkers(binding, topology, workers, "--flag");
   EXPECT_TRUE(bound.ok()) << bound.status().message();
   return bound.value_or(Bound{});
 }
 
 std::string ErrorOf(NumaBinding binding, const ProcessorTopology& topology, int workers) {
-  absl::StatusOr<Bound> bound = BindWorkers(binding, topology, workers);
+  absl::StatusOr<Bound> bound = BindWorkers(binding, topology, workers, "--flag");
   EXPECT_EQ(bound.status().code(), absl::StatusCode::kInvalidArgument);
   return std::string(bound.status().message());
 }
@@ -75,13 +75,23 @@ TEST(NumaBinding, WithoutGpusWorkersAreSpreadOverTheNodes) {
 TEST(NumaBinding, RefusesWhatCantBe) {
   ProcessorTopology topology = Big();
   topology.gpu_nodes = {0};
-  EXPECT_THAT(ErrorOf(NumaBinding::kNode, topology, 2),
-              HasSubstr("there are 2 workers and 1 GPU "));
+  EXPECT_THAT(
+      ErrorOf(NumaBinding::kNode, topology, 2),
+      HasSubstr("--flag: worker i is bound near GPU i, but there are 2 workers and 1 GPU "));
   topology.gpu_nodes = {9};
   EXPECT_THAT(ErrorOf(NumaBinding::kNode, topology, 1),
               HasSubstr("NUMA node 9 of local rank 0 has no processor that this process may use"));
   EXPECT_THAT(ErrorOf(NumaBinding::kExclusive, Big(), 40),
               HasSubstr("NUMA node 0 has 2 cores for"));
+}
+
+TEST(NumaBinding, EachWorkerHasOneCoreInTheirOrderWhateverGpusThereAre) {
+  ProcessorTopology topology = Big();
+  topology.gpu_nodes = {3};
+  EXPECT_EQ(Bind(NumaBinding::kCore, topology, 3), (Bound{{0, 8}, {1, 9}, {2, 10}}));
+  EXPECT_EQ(ErrorOf(NumaBinding::kCore, topology, 9),
+            "--flag=core: there are 9 workers and 8 cores that this process may use; start fewer "
+            "workers, or leave --flag out");
 }
 
 }  // namespace

@@ -141,6 +141,13 @@ TEST(RunOptions, TakesWhatIsSaidOfWorkers) {
   EXPECT_EQ(options.threads.kind, ThreadChoice::Kind::kAuto);
   EXPECT_EQ(options.input.kind, agent::InputChoice::Kind::kAll);
   EXPECT_EQ(Parse({"--stdin=none", "p"}).input.kind, agent::InputChoice::Kind::kNone);
+  options = Parse({"--bind-to=core", "p"});
+  EXPECT_EQ(options.numa_binding, NumaBinding::kCore);
+  EXPECT_EQ(options.binding_flag, "--bind-to");
+  EXPECT_EQ(Parse({"--bind-to", "numa", "p"}).numa_binding, NumaBinding::kNode);
+  EXPECT_EQ(Parse({"--bind-to=none", "--numa-binding=node", "p"}).binding_flag, "--numa-binding");
+  EXPECT_EQ(ErrorOf({"--bind-to=core", "--numa-binding=node", "p"}),
+            "--numa-binding and --bind-to both bind workers to processors; give one");
 }
 
 TEST(RunOptions, TakesSignalsByName) {
@@ -335,6 +342,7 @@ TEST(RunOptions, NamesFlagValueAndWhatIsAllowed) {
       {"--stack-signal", "", "a signal that can be caught, or none"},
       {"--omp-threads", "0", "1 to 65536, or auto"},
       {"--numa-binding", "socket2", "node, socket, exclusive or core-complex"},
+      {"--bind-to", "cores", "none, core, socket or numa"},
       {"--stdin", "-1", "none, all, or the rank that reads it"},
       {"--signals-to-handle", "SIGTERM,SIGKILL", "names of signals that can stop a job"},
       {"--signals-to-handle", "SIGCHLD", "names of signals that can stop a job"},

@@ -18,8 +18,8 @@
 
 namespace muster::launcher {
 
-absl::StatusOr<std::unique_ptr<PreemptionWatch>> PreemptionWatch::Start(
-    const std::string& path, std::function<void()> on_notice) {
+absl::StatusOr<std::unique_ptr<PreemptionWatch>> PreemptionWatch::Start(const std::string& path,
+                                                                        OnNotice on_notice) {
   const std::filesystem::path given(path);
   std::error_code none;
   if (std::filesystem::is_directory(given, none)) {
@@ -43,10 +43,11 @@ absl::StatusOr<std::unique_ptr<PreemptionWatch>> PreemptionWatch::Start(
   return std::unique_ptr<PreemptionWatch>(new PreemptionWatch(fd, path, std::move(on_notice)));
 }
 
-PreemptionWatch::PreemptionWatch(int inotify_fd, std::string path, std::function<void()> on_notice)
+PreemptionWatch::PreemptionWatch(int inotify_fd, std::string path, OnNotice on_notice)
     : inotify_fd_(inotify_fd),
       path_(std::move(path)),
       on_notice_(std::move(on_notice)),
+      is_left_over_(IsThere()),
       stop_fd_(eventfd(0, EFD_CLOEXEC)) {
   thread_ = std::thread([this] { Run(); });
 }
@@ -70,7 +71,7 @@ void PreemptionWatch::Run() {
     while (read(inotify_fd_, events.data(), events.size()) > 0) {
     }
   }
-  on_notice_();
+  on_notice_(is_left_over_);
 }
 
 }  // namespace muster::launcher

@@ -16,23 +16,27 @@ namespace muster::launcher {
 
 class PreemptionWatch {
  public:
+  // `is_left_over`: the file was there before the watch.
+  using OnNotice = std::function<void(bool is_left_over)>;
+
   // Also a file that is there already is a notice. InvalidArgument, one sentence: it is a folder,
   // or its own folder isn't there or can't be watched.
   static absl::StatusOr<std::unique_ptr<PreemptionWatch>> Start(const std::string& path,
-                                                                std::function<void()> on_notice);
+                                                                OnNotice on_notice);
   // A call of the callback that goes on is waited for.
   ~PreemptionWatch();
   PreemptionWatch(const PreemptionWatch&) = delete;
   PreemptionWatch& operator=(const PreemptionWatch&) = delete;
 
  private:
-  PreemptionWatch(int inotify_fd, std::string path, std::function<void()> on_notice);
+  PreemptionWatch(int inotify_fd, std::string path, OnNotice on_notice);
   void Run();
   bool IsThere() const;
 
   const int inotify_fd_;
   const std::string path_;
-  const std::function<void()> on_notice_;
+  const OnNotice on_notice_;
+  const bool is_left_over_;
   int stop_fd_ = -1;
   std::thread thread_;
 };

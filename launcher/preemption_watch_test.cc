@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <optional>
 #include <string>
 
 #include "gtest/gtest.h"
@@ -24,24 +25,28 @@ class PreemptionWatchTest : public testing::Test {
   ~PreemptionWatchTest() override { std::filesystem::remove_all(folder_); }
 
   std::unique_ptr<PreemptionWatch> Watch(const std::string& name) {
-    auto watch = PreemptionWatch::Start(folder_ + "/" + name, [this] { noticed_.set_value(); });
+    auto watch = PreemptionWatch::Start(
+        folder_ + "/" + name, [this](bool is_left_over) { noticed_.set_value(is_left_over); });
     EXPECT_TRUE(watch.ok()) << watch.status();
     return watch.ok() ? *std::move(watch) : nullptr;
   }
-  bool IsNoticed() {
-    return noticed_.get_future().wait_for(kPatience) == std::future_status::ready;
+  // Absent: it isn't. Else whether the file was there before.
+  std::optional<bool> Notice() {
+    auto notice = noticed_.get_future();
+    if (notice.wait_for(kPatience) != std::future_status::ready) return std::nullopt;
+    return notice.get();
   }
   void Make(const std::string& name) { std::ofstream(folder_ + "/" + name) << "gone soon\n"; }
 
   std::string folder_;
-  std::promise<void> noticed_;
+  std::promise<bool> noticed_;
 };
 
 TEST_F(PreemptionWatchTest, AFileThatAppearsIsANotice) {
   auto watch = Watch("notice");
   Make("another");
   Make("notice");
-  EXPECT_TRUE(IsNoticed());
+  EXPECT_EQ(Notice(), false);
   Make("notice");  // no second call: the promise would throw
 }
 
@@ -49,10 +54,10 @@ TEST_F(PreemptionWatchTest, SoIsOneThatIsRenamedIntoPlaceOrIsThereAlready) {
   auto watch = Watch("notice");
   Make("notice.tmp");
   std::filesystem::rename(folder_ + "/notice.tmp", folder_ + "/notice");
-  EXPECT_TRUE(IsNoticed());
+  EXPECT_EQ(Notice(), false);
   noticed_ = {};
   watch = Watch("notice");
-  EXPECT_TRUE(IsNoticed());
+  EXPECT_EQ(Notice(), true) << "it is left over";
 }
 
 TEST_F(PreemptionWatchTest, EndsWhereNothingCame) {
@@ -62,7 +67,7 @@ TEST_F(PreemptionWatchTest, EndsWhereNothingCame) {
 }
 
 TEST_F(PreemptionWatchTest, AFolderIsNoNotice) {
-  auto watch = PreemptionWatch::Start(folder_, [] {});
+  auto watch = PreemptionWatch::Start(folder_, [](bool) {});
   ASSERT_FALSE(watch.ok());
   EXPECT_EQ(watch.status().message(), "--preemption-file=" + folder_ +
                                           " is a folder, and would be a notice at once; name a "
@@ -70,7 +75,7 @@ TEST_F(PreemptionWatchTest, AFolderIsNoNotice) {
 }
 
 TEST_F(PreemptionWatchTest, AFolderThatIsMissingIsSaid) {
-  auto watch = PreemptionWatch::Start(folder_ + "/no/notice", [] {});
+  auto watch = PreemptionWatch::Start(folder_ + "/no/notice", [](bool) {});
   ASSERT_FALSE(watch.ok());
   const std::string text(watch.status().message());
   EXPECT_NE(text.find("the folder " + folder_ + "/no can't be watched (No such file"),

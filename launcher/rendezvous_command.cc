@@ -27,7 +27,7 @@ constexpr char kOther[] = "Other";
 
 constexpr FlagSpec kFlags[] = {
     {"listen", "[HOST]:PORT", kWhere, "Where to listen; without HOST on every interface"},
-    {"state-dir", "DIR", kHow, "Keeps the jobs' round numbers over a restart"},
+    {"state-dir", "DIR", kHow, "Keeps the jobs' rounds, commits and results over a restart"},
     {"insecure", "", kHow, "Allow an address that other hosts reach, without authentication"},
     {"lease", "SECONDS", kHow, "After this silence a node counts as lost (default 3)"},
     {"reconnect-timeout", "SECONDS", kHow,

@@ -25,6 +25,7 @@
 #include "base/version.h"
 #include "launcher/descriptor_need.h"
 #include "launcher/exit_codes.h"
+#include "launcher/failed_start.h"
 #include "launcher/job_settings.h"
 #include "launcher/launch_plan.h"
 #include "launcher/log_setup.h"
@@ -76,7 +77,7 @@ class StopTarget {
     base::MutexLock lock(mutex_);
     if (agent_is_done_) return;
     if (agent_ == nullptr) {
-      const std::string reason = Cat("stopped by ", notice, " before the job had begun");
+      const std::string reason = Cat("stopped before the job had begun by ", notice);
       Say(reason);
       on_early_end_(128 + SIGTERM, reason);
       _exit(128 + SIGTERM);
@@ -189,6 +190,13 @@ EndedJob EndedEarly(const RunOptions& options, const LaunchPlan& plan, int exit_
   return ended;
 }
 
+// Those who would wait for this node. Whatever else is to be done is done.
+void TellOthersToo(const RunOptions& options, const LaunchPlan& plan, const std::string& reason) {
+  TellOthers(plan, {.node_name = NodeName(options),
+                    .reason = reason,
+                    .say = [](const std::string& line) { Say(line); }});
+}
+
 EndedJob EndedWith(const AgentSettings& settings, const Verdict& verdict, const StartRound& place) {
   EndedJob ended;
   ended.run_id = settings.core.attach.terms.run_id;
@@ -226,12 +234,14 @@ int RunJob(const RunOptions& options, const LaunchPlan& plan, ResultFile& result
         Cat("the guardian process can't be started: ", std::strerror(guardian.error));
     SayProblem(problem);
     result.Write(EndedEarly(options, plan, kExitOsError, problem));
+    TellOthersToo(options, plan, problem);
     return kExitOsError;
   }
   // Its start has raised the limit.
   if (std::optional<std::string> shortage = TooFewDescriptors(options, plan, LookUpDescriptors())) {
     SayProblem(*shortage);
     result.Write(EndedEarly(options, plan, kExitOsError, *shortage));
+    TellOthersToo(options, plan, *shortage);
     return kExitOsError;
   }
   StopTarget target(options, [&](int exit_code, const std::string& reason) {
@@ -241,11 +251,16 @@ int RunJob(const RunOptions& options, const LaunchPlan& plan, ResultFile& result
   signals.Watch([&target](int number) { target.OnSignal(number); });
   std::unique_ptr<PreemptionWatch> watch;
   if (!options.preemption_file.empty()) {
-    auto started = PreemptionWatch::Start(options.preemption_file, [&target, &options] {
-      target.OnNotice(Cat("preemption notice ", options.preemption_file));
-    });
+    auto started =
+        PreemptionWatch::Start(options.preemption_file, [&target, &options](bool is_left_over) {
+          target.OnNotice(Cat("preemption notice ", options.preemption_file,
+                              is_left_over ? ", left over from before this start" : "",
+                              ": remove the file before the node is started again"));
+        });
     if (!started.ok()) {
-      SayProblem(std::string(started.status().message()));
+      const std::string problem(started.status().message());
+      SayProblem(problem);
+      TellOthersToo(options, plan, problem);
       return kExitUsage;
     }
     watch = *std::move(started);
@@ -328,6 +343,8 @@ int RunCommand(std::span<const std::string> words) {
     if (problem->exit_code != kExitUsage) {
       result.Write(EndedEarly(*options, plan, problem->exit_code, problem->text));
     }
+    // Without a plan it isn't known where they are.
+    if (!plan.argv.empty()) TellOthersToo(*options, plan, problem->text);
     return problem->exit_code;
   }
   for (const std::string& warning : plan.warnings) Say(warning);

@@ -58,8 +58,8 @@ struct ThreadChoice {
   friend bool operator==(const ThreadChoice&, const ThreadChoice&) = default;
 };
 
-// --numa-binding: which processors each worker may use.
-enum class NumaBinding { kNone, kNode, kSocket, kExclusive, kCoreComplex };
+// --numa-binding and --bind-to: which processors each worker may use.
+enum class NumaBinding { kNone, kNode, kSocket, kExclusive, kCoreComplex, kCore };
 
 // --hosts and what belongs to it.
 struct SshOptions {
@@ -128,6 +128,8 @@ struct RunOptions {
   agent::InputChoice input;
   ThreadChoice threads;
   NumaBinding numa_binding = NumaBinding::kNone;
+  // Which of the two flags said so.
+  std::string binding_flag;
   bool virtual_local_rank = false;
   // --local-rank-in-args.
   bool names_local_rank = false;

@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -11,6 +13,7 @@
 #include "launcher/flag_value.h"
 #include "launcher/say.h"
 #include "launcher/status_table.h"
+#include "launcher/status_watch.h"
 #include "launcher/text.h"
 #include "rendezvous/client/admin_client.h"
 
@@ -22,7 +25,8 @@ constexpr char kOptions[] = "Options";
 constexpr FlagSpec kFlags[] = {
     {"rdzv-endpoint", "HOST[:PORT]", kOptions, "The rendezvous to ask (default localhost:29400)"},
     {"rdzv-id", "ID", kOptions, "Show this job alone"},
-    {"watch", "", kOptions, "Then print every change of state until stopped"},
+    {"watch", "", kOptions,
+     "Then print every change of state until stopped, or the rendezvous is gone for 60 s"},
     {"help", "", kOptions, "Print this page", 'h'},
 };
 
@@ -60,7 +64,7 @@ int Fail(const Question& question, const absl::Status& status) {
     return 1;
   }
   Say(Cat("no muster rendezvous answers at ", question.endpoint.ToString(), ": ",
-          std::string(status.message()), "; name another one with --rdzv-endpoint"));
+          std::string(status.message()), "; look at it, or name another one with --rdzv-endpoint"));
   return kExitUnavailable;
 }
 
@@ -70,14 +74,16 @@ int Ask(const Question& question) {
   if (!jobs.ok()) return Fail(question, jobs.status());
   if (!Print(StatusPage(*jobs))) return 1;
   if (!question.watches) return 0;
-  bool could_print = true;
-  absl::Status end = client.Watch(
-      question.run_id, [&could_print](const std::string& run_id, const std::string& text) {
-        could_print = Print(Cat(run_id, ": ", text, "\n"));
-        return could_print;
-      });
-  if (!end.ok()) return Fail(question, end);
-  return could_print ? 0 : 1;
+  StatusWatch watch({.endpoint = question.endpoint,
+                     .run_id = question.run_id,
+                     .say = [](std::string_view line) { Say(line); },
+                     .print = [](std::string_view text) { return Print(text); }});
+  absl::Status end = watch.Run(*jobs);
+  if (!watch.could_print()) return 1;
+  if (end.ok()) return 0;
+  if (!absl::IsNotFound(end) && !absl::IsUnavailable(end)) return Fail(question, end);
+  Say(std::string(end.message()));
+  return absl::IsNotFound(end) ? 1 : kExitUnavailable;
 }
 
 }  // namespace

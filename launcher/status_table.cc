@@ -31,10 +31,29 @@ std::string PlaceOf(const rendezvous::JobReport& job, const rendezvous::NodeRepo
   return job.state == "running" ? "spare" : "waits";
 }
 
+// What isn't so of every node.
+std::string NoteOf(const rendezvous::NodeReport& node) {
+  std::string note;
+  const auto add = [&note](const std::string& text) {
+    note += Cat(note.empty() ? "" : "; ", text);
+  };
+  if (node.hosts_rendezvous) add("hosts the rendezvous");
+  if (node.leaves_because) add(Cat("leaves: ", *node.leaves_because));
+  if (node.is_set_aside) {
+    add(Cat("lost too often (--max-node-failures): waits for a checkpoint, at most ",
+            Seconds(node.set_aside_left)));
+  }
+  return note;
+}
+
 std::vector<std::string> NodeRow(const rendezvous::JobReport& job,
                                  const rendezvous::NodeReport& node) {
-  return {Cat("  ", node.node_name), node.address, PlaceOf(job, node),
-          node.attached ? "attached" : "away", Seconds(node.since_last_message)};
+  return {Cat("  ", node.node_name),
+          node.address,
+          PlaceOf(job, node),
+          node.attached ? "attached" : "away",
+          Seconds(node.since_last_message),
+          NoteOf(node)};
 }
 
 }  // namespace
@@ -65,11 +84,18 @@ std::string StatusPage(const std::vector<rendezvous::JobReport>& jobs) {
   for (const rendezvous::JobReport& job : jobs) rows.push_back(JobRow(job));
   std::string page = Table(rows);
   for (const rendezvous::JobReport& job : jobs) {
+    if (job.departed_host) {
+      page += Cat("\nthe workers of node ", *job.departed_host, " have left ", job.run_id,
+                  ", but its muster process hosts the rendezvous and stays until the job ends\n");
+    }
     if (job.nodes.empty()) continue;
     page += Cat("\nnodes of ", job.run_id, ":\n");
     std::vector<std::vector<std::string>> nodes = {
-        {"  NODE", "ADDRESS", "GROUP RANK", "STREAM", "LEASE AGE"}};
+        {"  NODE", "ADDRESS", "GROUP RANK", "STREAM", "LEASE AGE", ""}};
     for (const rendezvous::NodeReport& node : job.nodes) nodes.push_back(NodeRow(job, node));
+    const bool has_notes = std::ranges::any_of(
+        nodes, [](const std::vector<std::string>& row) { return !row.back().empty(); });
+    if (has_notes) nodes.front().back() = "NOTE";
     page += Table(nodes);
   }
   return page;

@@ -25,12 +25,15 @@ TEST(StatusTable, ShowsJobsAndTheirNodes) {
   node.group_rank = 0;
   node.attached = true;
   node.since_last_message = std::chrono::milliseconds(1260);
+  node.hosts_rendezvous = true;
+  node.leaves_because = "drained";
   rendezvous::NodeReport waiting;
   waiting.node_name = "n1";
   rendezvous::NodeReport flapping;
   flapping.node_name = "n2";
   flapping.attached = true;
   flapping.is_set_aside = true;
+  flapping.set_aside_left = std::chrono::seconds(598);
   job.nodes = {node, waiting, flapping};
 
   EXPECT_EQ(StatusPage({job}),
@@ -38,10 +41,32 @@ TEST(StatusTable, ShowsJobsAndTheirNodes) {
             "job  running  3      2        1 of 3    3      step 400  -\n"
             "\n"
             "nodes of job:\n"
-            "  NODE  ADDRESS   GROUP RANK  STREAM    LEASE AGE\n"
-            "  n0    10.0.0.1  0           attached  1.2 s\n"
+            "  NODE  ADDRESS   GROUP RANK  STREAM    LEASE AGE  NOTE\n"
+            "  n0    10.0.0.1  0           attached  1.2 s      hosts the rendezvous; leaves: "
+            "drained\n"
             "  n1              spare       away      0.0 s\n"
-            "  n2              set aside   attached  0.0 s\n");
+            "  n2              set aside   attached  0.0 s      lost too often "
+            "(--max-node-failures): waits for a checkpoint, at most 598.0 s\n");
+}
+
+TEST(StatusTable, NamesTheHostWhoseWorkersHaveLeft) {
+  rendezvous::JobReport job;
+  job.run_id = "job";
+  job.state = "running";
+  job.departed_host = "n0";
+  rendezvous::NodeReport node;
+  node.node_name = "n1";
+  job.nodes = {node};
+  EXPECT_EQ(StatusPage({job}),
+            "JOB  STATE    ROUND  ATTEMPT  RESTARTS  NODES  COMMIT  RESULT\n"
+            "job  running  0      0        0 of 0    1      -       -\n"
+            "\n"
+            "the workers of node n0 have left job, but its muster process hosts the rendezvous and "
+            "stays until the job ends\n"
+            "\n"
+            "nodes of job:\n"
+            "  NODE  ADDRESS  GROUP RANK  STREAM  LEASE AGE\n"
+            "  n1             spare       away    0.0 s\n");
 }
 
 TEST(StatusTable, TellsWhoWaitsFromSpares) {

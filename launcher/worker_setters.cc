@@ -40,14 +40,43 @@ absl::Status SetThreads(const Given& given, RunOptions& options) {
   return absl::OkStatus();
 }
 
+// Two flags have words of their own for one thing.
+template <size_t kSize>
+absl::Status SetOneBinding(const Given& given, const char* flag,
+                           const std::pair<std::string_view, NumaBinding> (&choices)[kSize],
+                           std::string_view allowed, RunOptions& options) {
+  NumaBinding binding = NumaBinding::kNone;
+  if (absl::Status status = SetChoice(given, choices, allowed, binding); !status.ok()) {
+    return status;
+  }
+  if (binding == NumaBinding::kNone) return absl::OkStatus();
+  if (options.numa_binding != NumaBinding::kNone && options.binding_flag != flag) {
+    return absl::InvalidArgumentError(
+        Cat(options.binding_flag, " and ", flag, " both bind workers to processors; give one"));
+  }
+  options.numa_binding = binding;
+  options.binding_flag = flag;
+  return absl::OkStatus();
+}
+
+// mpirun's words.
+absl::Status SetBindTo(const Given& given, RunOptions& options) {
+  static constexpr std::pair<std::string_view, NumaBinding> kChoices[] = {
+      {"none", NumaBinding::kNone},
+      {"core", NumaBinding::kCore},
+      {"socket", NumaBinding::kSocket},
+      {"numa", NumaBinding::kNode}};
+  return SetOneBinding(given, "--bind-to", kChoices, "none, core, socket or numa", options);
+}
+
 absl::Status SetBinding(const Given& given, RunOptions& options) {
   static constexpr std::pair<std::string_view, NumaBinding> kChoices[] = {
       {"node", NumaBinding::kNode},
       {"socket", NumaBinding::kSocket},
       {"exclusive", NumaBinding::kExclusive},
       {"core-complex", NumaBinding::kCoreComplex}};
-  return SetChoice(given, kChoices, "node, socket, exclusive or core-complex",
-                   options.numa_binding);
+  return SetOneBinding(given, "--numa-binding", kChoices, "node, socket, exclusive or core-complex",
+                       options);
 }
 
 absl::Status SetInput(const Given& given, RunOptions& options) {
@@ -92,6 +121,7 @@ constexpr NamedSetter kSetters[] = {
     {"role", SetName<&RunOptions::role>},
     {"omp-threads", SetThreads},
     {"numa-binding", SetBinding},
+    {"bind-to", SetBindTo},
     {"virtual-local-rank", SetTruth<&RunOptions::virtual_local_rank>},
     {"module", SetTruth<&RunOptions::is_module>},
     {"no-python", SetTruth<&RunOptions::no_python>},

@@ -49,6 +49,7 @@ proto::Attach AttachToProto(const Attach& attach) {
   if (attach.last_commit) *out.mutable_last_commit() = ToProto(*attach.last_commit);
   out.set_was_attached(attach.was_attached);
   out.set_is_drained(attach.is_drained);
+  out.set_hosts_rendezvous(attach.hosts_rendezvous);
   *out.mutable_facts() = ToProto(attach.facts);
   return out;
 }
@@ -126,6 +127,7 @@ Attach ReadAttach(FieldReader& r, const proto::Attach& in) {
   if (in.has_last_commit()) out.last_commit = r.ReadCommit(in.last_commit());
   out.was_attached = in.was_attached();
   out.is_drained = in.is_drained();
+  out.hosts_rendezvous = in.hosts_rendezvous();
   if (in.has_facts()) out.facts = ReadFacts(r, in.facts());
   return out;
 }
@@ -388,6 +390,27 @@ absl::StatusOr<RoundScope> FromProto(const proto::RoundScope& scope) {
   RoundScope out{reader.Text(scope.run_id(), kMaxName, "scope.run_id"),
                  reader.RequiredId<Incarnation>(scope.incarnation(), "scope.incarnation"),
                  reader.WorldOf(scope)};
+  if (absl::Status status = reader.status(); !status.ok()) return status;
+  return out;
+}
+
+absl::StatusOr<World> FromProto(const proto::World& world) {
+  FieldReader reader;
+  World out = reader.ReadWorld(world);
+  if (absl::Status status = reader.status(); !status.ok()) return status;
+  return out;
+}
+
+absl::StatusOr<Commit> FromProto(const proto::Commit& commit) {
+  FieldReader reader;
+  Commit out = reader.ReadCommit(commit);
+  if (absl::Status status = reader.status(); !status.ok()) return status;
+  return out;
+}
+
+absl::StatusOr<Verdict> FromProto(const proto::Verdict& verdict) {
+  FieldReader reader;
+  Verdict out = ReadVerdict(reader, verdict);
   if (absl::Status status = reader.status(); !status.ok()) return status;
   return out;
 }

@@ -40,6 +40,9 @@ proto::Verdict ToProto(const Verdict& verdict);
 absl::StatusOr<AgentMessage> FromProto(const proto::AgentMessage& message);
 absl::StatusOr<RendezvousMessage> FromProto(const proto::RendezvousMessage& message);
 absl::StatusOr<RoundScope> FromProto(const proto::RoundScope& scope);
+absl::StatusOr<World> FromProto(const proto::World& world);
+absl::StatusOr<Commit> FromProto(const proto::Commit& commit);
+absl::StatusOr<Verdict> FromProto(const proto::Verdict& verdict);
 
 }  // namespace muster
 

@@ -74,6 +74,7 @@ Attach SomeAttach() {
   attach.last_commit = kCommit;
   attach.was_attached = true;
   attach.is_drained = true;
+  attach.hosts_rendezvous = true;
   attach.facts = {"12.4", "550.54", "2.21.5", 8, 1'700'000'000'123, "rack7"};
   return attach;
 }
@@ -143,7 +144,7 @@ std::vector<RendezvousMessage> RendezvousMessages() {
 // the function above too, or the wire forgets it without a word.
 TEST(SessionConvert, EveryFieldIsSetInTheMessagesAbove) {
   const Attach attach = SomeAttach();
-  [[maybe_unused]] const auto& [a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14] =
+  [[maybe_unused]] const auto& [a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15] =
       attach;
   const RunningWorld running = SomeRunning();
   [[maybe_unused]] const auto& [r1, r2, r3, r4, r5, r6, r7, r8, r9] = running;

@@ -67,6 +67,38 @@ TEST(AgentLeave, SigtermAsksToLeaveAndLeavesTheWorkersAlone) {
   EXPECT_EQ(m.At(330, JobEnded{verdict}), "disconnect; end 75");
 }
 
+TEST(AgentLeave, WhoHostsTheRendezvousSaysThatItStaysAndUntilWhen) {
+  constexpr char kStays[] =
+      "this process hosts the rendezvous and stays until the job ends on the other nodes";
+  struct Case {
+    const char* name;
+    bool hosts;
+    int max_nodes;
+    bool stays;
+  };
+  for (const Case& c :
+       {Case{"the host", true, 2, true}, Case{"the host of a job of one", true, 1, false},
+        Case{"another node", false, 2, false}}) {
+    SCOPED_TRACE(c.name);
+    AgentOptions options = TracedMachine::DefaultOptions();
+    options.attach.hosts_rendezvous = c.hosts;
+    options.attach.terms.max_nodes = c.max_nodes;
+    TracedMachine departing(options);
+    ToRunning(departing);
+    departing.At(160, Drained{});
+    EXPECT_EQ(departing.shown().find(kStays) != std::string::npos, c.stays) << departing.shown();
+    departing.At(200, StopRequested{.signal = SIGTERM});
+    EXPECT_EQ(departing.shown().find(kStays) != std::string::npos, c.stays) << departing.shown();
+    TracedMachine stopping(options);
+    ToRunning(stopping);
+    stopping.At(200, StopRequested{.signal = SIGINT});
+    EXPECT_EQ(stopping.shown(),
+              std::string("stopped by SIGINT: stopping the workers; ") +
+                  (c.stays ? std::string(kStays) + "; a second signal ends the job on all of them"
+                           : "a second signal kills the workers"));
+  }
+}
+
 TEST(AgentLeave, OtherSignalsAndWorkersThatCantSaveStopAtOnce) {
   TracedMachine m;
   ToRunning(m);

@@ -590,7 +590,8 @@ TEST(AgentMachine, PendingCommitsAreRefusedWhenTheRoundEnds) {
 TEST(AgentMachine, UnkillableProcessesAreNamedAndGivenUpOn) {
   TracedMachine m;
   ToStopping(m);
-  EXPECT_EQ(m.At(300, GroupGone{.round = RoundId(1), .unkillable = "4711 (python3)"}), "show; send StopDone r1");
+  EXPECT_EQ(m.At(300, GroupGone{.round = RoundId(1), .unkillable = "4711 (python3)"}),
+            "show; send StopDone r1");
   EXPECT_NE(m.shown().find("stuck in the kernel: 4711 (python3)"), std::string::npos);
 }
 }  // namespace

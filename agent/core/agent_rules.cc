@@ -64,7 +64,10 @@ void AgentRules::ServeTimers() {
   if (!has_ended_) ServeDeparture();
   if (has_ended_) return;
   CheckLease();
-  if (contact_.IsUnanswered(now_)) LoseContact("no answer to our request to join");
+  if (contact_.IsUnanswered(now_)) {
+    LoseContact("no answer to our request to join within " +
+                DurationText(Contact::kAttachPatience));
+  }
   if (contact_.TakeRetry(now_)) Emit(Connect{});
   if (contact_.TakeProbe(now_)) Emit(ProbeEndpoint{});
   if (auto sequence = contact_.TakeHeartbeat(now_)) {
@@ -227,14 +230,16 @@ void AgentRules::CheckLease() {
   if (!LeaseMatters()) return;
   if (!contact_.DeadlineIsOver(now_)) {
     // Workers that may live without contact need no stream that is dead.
-    if (contact_.IsSilent(now_)) LoseContact("no answer for the length of the lease");
+    if (contact_.IsSilent(now_))
+      LoseContact("no answer within the lease of " + DurationText(contact_.lease()));
     return;
   }
   bool has_workers = HasWorkersToLose();
   bool is_live = has_workers && group_->is_live();
   if (has_workers) {
-    ShowLine("no answer from the rendezvous at " + options_.endpoint +
-             " for too long: this node may have been replaced, so its workers are killed");
+    ShowLine("no answer from the rendezvous at " + options_.endpoint + " within the lease of " +
+             DurationText(contact_.lease()) +
+             ": this node may have been replaced, so its workers are killed");
     EndRound(Rank(-1), "this node lost contact with the rendezvous");
     if (is_live) group_->Fence();
     Stop(PlanStop(StopCause::kSuperseded, times_));
@@ -245,7 +250,7 @@ void AgentRules::CheckLease() {
     CloseContact();
     waiting_start_.reset();
   } else if (contact_.is_attached()) {
-    LoseContact("no answer for the length of the lease");
+    LoseContact("no answer within the lease of " + DurationText(contact_.lease()));
   }
 }
 

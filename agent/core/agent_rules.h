@@ -130,6 +130,10 @@ class AgentRules {
   Verdict VerdictOnDeparture() const;
   // Of a stop that the user or a notice asked for.
   Verdict VerdictOfStop(int signal, const std::string& notice) const;
+  // Whether this process outlives its workers, for the other nodes.
+  bool StaysForOthers() const;
+  // What another signal does while the workers are stopped, and that this process stays.
+  std::string WhatFollowsStop() const;
   bool AllKnowTheStep() const;
   void SayIfAllKnow();
   void NoteSaved(const Commit& commit);

@@ -37,7 +37,7 @@ void AgentRules::On(const StopRequested& event) {
   if (!departure_ && CanDepart(event)) return Depart(event);
   Verdict verdict = VerdictOfStop(event.signal, event.notice);
   if (HasProcesses()) {
-    ShowLine(verdict.reason + ": stopping the workers; a second signal kills them");
+    ShowLine(verdict.reason + ": stopping the workers" + WhatFollowsStop());
   }
   EndWith({.verdict = std::move(verdict), .takes_leave = true}, plan);
 }

@@ -39,9 +39,18 @@ void AgentRules::Depart(const StopRequested& event) {
                 .saved_step = std::nullopt};
   ShowLine(departure_->why +
            ": this node leaves after a checkpoint that all nodes agree on, within " +
-           DurationText(times_.shutdown_timeout) +
-           " (--shutdown-timeout); a second signal kills the workers");
+           DurationText(times_.shutdown_timeout) + " (--shutdown-timeout)" + WhatFollowsStop());
   Send(LeaveRequest{.world = group_->world(), .reason = departure_->why});
+}
+
+bool AgentRules::StaysForOthers() const {
+  return options_.attach.hosts_rendezvous && options_.attach.terms.max_nodes > 1;
+}
+
+std::string AgentRules::WhatFollowsStop() const {
+  return StaysForOthers() ? "; this process hosts the rendezvous and stays until the job ends on "
+                            "the other nodes; a second signal ends the job on all of them"
+                          : "; a second signal kills the workers";
 }
 
 Verdict AgentRules::VerdictOnDeparture() const {
@@ -96,7 +105,10 @@ void AgentRules::NoteSaved(const Commit& commit) {
 
 void AgentRules::Said(const Drained&) {
   if (!std::exchange(is_drained_, true) && !ending_) {
-    ShowLine("this node is sent away (muster drain)");
+    ShowLine(std::string("this node is sent away (muster drain)") +
+             (StaysForOthers() ? "; this process hosts the rendezvous and stays until the job ends "
+                                 "on the other nodes"
+                               : ""));
   }
 }
 

@@ -24,6 +24,16 @@ void ToFailedGone(TracedMachine& m) {
   m.At(220, GroupGone{.round = RoundId(1)});
 }
 
+// The other nodes read it, too.
+TEST(AgentStops, ALostGuardiansNodeIsNamedInTheRemedy) {
+  TracedMachine m;
+  ToFailed(m);
+  m.At(300, GuardianLost{.why = "killed by signal 9"});
+  EXPECT_EQ(m.verdict().reason,
+            "the guardian of the workers on node n0 ended (killed by signal 9), and its workers "
+            "with it; start node n0 again");
+}
+
 TEST(AgentStops, ShowsTheFailureElsewhereThatItsOwnFollowed) {
   TracedMachine m;
   ToFailed(m);

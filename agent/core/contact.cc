@@ -8,9 +8,6 @@ namespace {
 
 // The rendezvous' lease ends this much later than ours (DESIGN: 0.5 s); less for very short leases.
 constexpr Duration kMargin = std::chrono::milliseconds(500);
-// An open stream on which nobody answers Attach this long is dropped. A rendezvous that 10,000
-// agents reach at once answers within a few seconds.
-constexpr Duration kAttachPatience = std::chrono::seconds(10);
 // Heartbeats whose acknowledgement may still come. At lease/3 the deadline passes after three.
 constexpr size_t kMostUnacknowledged = 16;
 constexpr Duration kDefaultLease = std::chrono::seconds(3);

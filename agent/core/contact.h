@@ -50,6 +50,10 @@ class Contact {
   // How long workers live without contact; see above.
   enum class Allowance { kLease, kRefusals, kReconnectTimeout };
 
+  // An open stream on which nobody answers Attach this long is dropped. A rendezvous that 10,000
+  // agents reach at once answers within a few seconds.
+  static constexpr Duration kAttachPatience = std::chrono::seconds(10);
+
   enum class State {
     kConnecting,  // a stream is being opened
     kAttaching,   // Attach was sent
@@ -63,6 +67,8 @@ class Contact {
   State state() const { return state_; }
   bool is_attached() const { return state_ == State::kAttached; }
   bool was_ever_attached() const { return !lease_.IsZero(); }
+  // As the rendezvous set it; zero before the first Attached.
+  Duration lease() const { return lease_.length; }
 
   // Holds until the next call.
   void Allow(Allowance allowance, Instant now);

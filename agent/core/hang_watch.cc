@@ -29,6 +29,14 @@ std::string SecondsText(Duration duration) {
   return text.data();
 }
 
+// As a user writes it.
+std::string FlagText(Duration timeout) {
+  std::array<char, 64> text;
+  std::snprintf(text.data(), text.size(), " (--hang-timeout=%g)",
+                std::chrono::duration<double>(timeout).count());
+  return text.data();
+}
+
 std::string RanksText(const std::vector<int>& ranks) {
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
   for (size_t i = 0; i < ranks.size() && i < kMostNamed; ++i) {
@@ -157,7 +165,8 @@ size_t HangWatch::FindStraggler(Instant now) const {
 
 std::string HangWatch::EvidenceOfSilence(const Worker& worker, Instant now) const {
   std::string text = "its process gave no sign of life for " +
-                     SecondsText(now - worker.answered_at) + ": it is stopped, or can't run";
+                     SecondsText(now - worker.answered_at) + FlagText(timeout_) +
+                     ": it is stopped, or can't run";
   if (worker.step >= 0) text += "; its last step was " + std::to_string(worker.step);
   return text;
 }
@@ -176,7 +185,7 @@ std::string HangWatch::EvidenceOfNoStep(size_t blamed, Instant now) const {
     those.push_back(round_.first_rank.value + static_cast<int>(i));
   }
   std::string text = "it completed no step for " + SecondsText(now - worker.stepped_at) +
-                     " after step " + std::to_string(worker.step);
+                     " after step " + std::to_string(worker.step) + FlagText(timeout_);
   if (Waits(worker.activity)) {
     text += "; it waits for other ranks";
     if (!waiting.empty())
@@ -189,7 +198,10 @@ std::string HangWatch::EvidenceOfNoStep(size_t blamed, Instant now) const {
     text += "; when last asked it had been in its own code, in no collective of the SDK's, for " +
             SecondsText(worker.activity.lasted);
   }
-  if (!ahead.empty()) text += "; " + RanksText(ahead) + " got further and stand still as well";
+  if (!ahead.empty())
+    text += "; " + RanksText(ahead) +
+            (ahead.size() == 1 ? " got further and stands" : " got further and stand") +
+            " still as well";
   if (!waiting.empty()) {
     text += "; " + RanksText(waiting) + (waiting.size() == 1 ? " waits" : " wait") + " for others";
   }

@@ -79,7 +79,7 @@ TEST(HangWatch, NoStepForTheTimeoutIsAHang) {
   EXPECT_EQ(watch.now(), 4500);
   EXPECT_EQ(found->local_rank, LocalRank(0));
   EXPECT_EQ(found->last_step, 7);
-  EXPECT_EQ(found->evidence, "it completed no step for 4.0 s after step 7");
+  EXPECT_EQ(found->evidence, "it completed no step for 4.0 s after step 7 (--hang-timeout=4)");
   // Found once.
   EXPECT_FALSE(watch.Until(60'000));
 }
@@ -93,7 +93,8 @@ TEST(HangWatch, TheOneThatIsBehindIsToBlame) {
   ASSERT_TRUE(found);
   EXPECT_EQ(found->local_rank, LocalRank(1));
   EXPECT_EQ(found->evidence,
-            "it completed no step for 3.8 s after step 7; ranks 4, 6 got further and stand still "
+            "it completed no step for 3.8 s after step 7 (--hang-timeout=4); ranks 4, 6 got "
+            "further and stand still "
             "as well");
 }
 
@@ -105,7 +106,8 @@ TEST(HangWatch, AllOfOneStepIsSaid) {
   ASSERT_TRUE(found);
   EXPECT_EQ(found->local_rank, LocalRank(1));
   EXPECT_EQ(found->evidence,
-            "it completed no step for 5.0 s after step 7; so did rank 4: which of them hangs can't "
+            "it completed no step for 5.0 s after step 7 (--hang-timeout=4); so did rank 4: which "
+            "of them hangs can't "
             "be told; it may wait for a rank of another node");
 }
 
@@ -183,10 +185,12 @@ TEST(HangWatch, WhatTheRanksDoIsTheEvidence) {
   auto found = watch.Until(60'000);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->local_rank, LocalRank(2));
-  EXPECT_EQ(found->evidence,
-            "it completed no step for 5.0 s after step 7; when last asked it had been in its own "
-            "code, in no collective of the SDK's, for 4.3 s; rank 4 got further and stand still as "
-            "well; ranks 5, 7 wait for others");
+  EXPECT_EQ(
+      found->evidence,
+      "it completed no step for 5.0 s after step 7 (--hang-timeout=4); when last asked it had been "
+      "in its own "
+      "code, in no collective of the SDK's, for 4.3 s; rank 4 got further and stands still as "
+      "well; ranks 5, 7 wait for others");
 }
 
 TEST(HangWatch, ThatAllWaitIsSaid) {
@@ -200,10 +204,12 @@ TEST(HangWatch, ThatAllWaitIsSaid) {
     ASSERT_TRUE(found);
     EXPECT_EQ(found->evidence,
               has_other_nodes
-                  ? "it completed no step for 10.0 s after step 7; it waits for other ranks, as do "
+                  ? "it completed no step for 10.0 s after step 7 (--hang-timeout=4); it waits for "
+                    "other ranks, as do "
                     "ranks 5, 6, and no other node has named one that doesn't: they may wait for "
                     "each other, and which of them is the cause can't be told"
-                  : "it completed no step for 4.0 s after step 7; it waits for other ranks, as do "
+                  : "it completed no step for 4.0 s after step 7 (--hang-timeout=4); it waits for "
+                    "other ranks, as do "
                     "ranks 5, 6: they may wait for each other, and which of them is the cause "
                     "can't be told");
   }
@@ -237,7 +243,8 @@ TEST(HangWatch, AMomentBetweenTwoCollectivesIsNoSign) {
   auto found = watch.Until(60'000);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->evidence,
-            "it completed no step for 4.0 s after step 7; so did rank 5: which of them hangs can't "
+            "it completed no step for 4.0 s after step 7 (--hang-timeout=4); so did rank 5: which "
+            "of them hangs can't "
             "be told");
 }
 
@@ -276,7 +283,7 @@ TEST(HangWatch, OneThatGoesOnIsNotBlamed) {
   auto found = watch.Until(60'000);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->local_rank, LocalRank(0));
-  EXPECT_EQ(found->evidence, "it completed no step for 4.0 s after step 7");
+  EXPECT_EQ(found->evidence, "it completed no step for 4.0 s after step 7 (--hang-timeout=4)");
 }
 
 TEST(HangWatch, AStoppedProcessIsToBlameForThoseThatWaitForIt) {
@@ -299,7 +306,8 @@ TEST(HangWatch, AStoppedProcessIsToBlameForThoseThatWaitForIt) {
   EXPECT_EQ(found->local_rank, LocalRank(1));
   EXPECT_EQ(found->last_step, 6);
   EXPECT_EQ(found->evidence,
-            "its process gave no sign of life for 4.0 s: it is stopped, or can't run; its last "
+            "its process gave no sign of life for 4.0 s (--hang-timeout=4): it is stopped, or "
+            "can't run; its last "
             "step was 6");
 }
 
@@ -348,7 +356,8 @@ TEST(HangWatch, ManyRanksAreCounted) {
   Watched watch(12);
   for (int i = 0; i < 12; ++i) watch->Stepped(LocalRank(i), 3, At(i));
   EXPECT_EQ(watch.Until(60'000)->evidence,
-            "it completed no step for 4.0 s after step 3; so did ranks 5, 6, 7, 8, 9, 10, 11, 12 "
+            "it completed no step for 4.0 s after step 3 (--hang-timeout=4); so did ranks 5, 6, 7, "
+            "8, 9, 10, 11, 12 "
             "and 3 more: which of them hangs can't be told");
 }
 

@@ -73,6 +73,16 @@ TEST(LostContact, EachModeLetsWorkersLiveAsLongAsItSays) {
   }
 }
 
+TEST(LostContact, TheLeaseIsNamed) {
+  TracedMachine m;
+  ToRunning(m);
+  m.At(2500, TimePassed{});
+  EXPECT_EQ(m.shown(),
+            "no answer from the rendezvous at " + TracedMachine::DefaultOptions().endpoint +
+                " within the lease of 3 s: this node may have been replaced, so its workers are "
+                "killed");
+}
+
 TEST(LostContact, OneWorkerWithoutTheSdkIsEnoughForTheLeaseToDecide) {
   TracedMachine m;
   ToRunning(m);

@@ -1,5 +1,6 @@
 """Fashion-MNIST as PyTorch tensors, out of the four gzip'd IDX files that Debian's dataset-fashion-mnist installs."""
 import gzip
+import math
 import os
 import sys
 
@@ -8,13 +9,14 @@ import torch
 FOLDER = "/usr/share/datasets/fashion-mnist"
 
 
-def read_idx(path):
-    """The bytes of one IDX file, in its shape."""
+def read_idx(path, limit):
+    """The bytes of one IDX file, in its shape; the first `limit` entries of it (0: all)."""
     with gzip.open(path) as file:
-        data = file.read()
-    dimensions = data[3]
-    sizes = [int.from_bytes(data[4 + 4 * i:8 + 4 * i], "big") for i in range(dimensions)]
-    return torch.frombuffer(bytearray(data[4 + 4 * dimensions:]), dtype=torch.uint8).reshape(sizes)
+        dimensions = file.read(4)[3]
+        sizes = [int.from_bytes(file.read(4), "big") for _ in range(dimensions)]
+        sizes[0] = min(sizes[0], limit or sizes[0])
+        data = file.read(math.prod(sizes))
+    return torch.frombuffer(bytearray(data), dtype=torch.uint8).reshape(sizes)
 
 
 class Images:
@@ -22,12 +24,11 @@ class Images:
 
     def __init__(self, folder, part, limit):
         try:
-            pixels = read_idx(os.path.join(folder, part + "-images-idx3-ubyte.gz"))
-            labels = read_idx(os.path.join(folder, part + "-labels-idx1-ubyte.gz"))
+            self.pixels = read_idx(os.path.join(folder, part + "-images-idx3-ubyte.gz"), limit)
+            self.labels = read_idx(os.path.join(folder, part + "-labels-idx1-ubyte.gz"), limit)
         except OSError as error:
             sys.exit("train.py: the data set can't be read (%s): install Debian's package dataset-fashion-mnist, or "
                      "name the folder of its four files with --data" % error)
-        self.pixels, self.labels = pixels[:limit or None], labels[:limit or None]
 
     def __len__(self):
         return len(self.labels)

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "proto/rendezvous.grpc.pb.h"
 #include "rendezvous/client/channel.h"
 
@@ -21,6 +22,7 @@ JobReport ReadJob(const proto::JobStatus& in) {
   out.max_restarts = in.max_restarts();
   if (in.has_last_commit()) out.committed_step = in.last_commit().step();
   if (in.has_verdict()) out.exit_code = in.verdict().exit_code();
+  if (in.has_departed_host()) out.departed_host = in.departed_host();
   for (const proto::NodeStatus& node : in.nodes()) {
     NodeReport& report = out.nodes.emplace_back();
     report.node_name = node.node_name();
@@ -28,9 +30,21 @@ JobReport ReadJob(const proto::JobStatus& in) {
     if (node.has_group_rank()) report.group_rank = node.group_rank();
     report.attached = node.attached();
     report.is_set_aside = node.set_aside();
+    report.set_aside_left = Duration(node.set_aside_left_ns());
+    report.hosts_rendezvous = node.hosts_rendezvous();
+    if (node.has_leaves_because()) report.leaves_because = node.leaves_because();
     report.since_last_message = Duration(node.since_last_message_ns());
   }
   return out;
+}
+
+std::string Seconds(Duration duration) {
+  return absl::StrCat(std::chrono::duration<double>(duration).count(), " s");
+}
+
+std::chrono::system_clock::time_point DeadlineIn(Duration patience) {
+  return std::chrono::system_clock::now() +
+         std::chrono::duration_cast<std::chrono::system_clock::duration>(patience);
 }
 
 }  // namespace
@@ -46,9 +60,15 @@ class AdminClient::Wire {
     return proto::Rendezvous::NewStub(MakeChannel(*target, connect_timeout));
   }
 
-  absl::Status Explain(const grpc::Status& status) const {
+  // `waited`: for how long the call was made.
+  absl::Status Explain(const grpc::Status& status, Duration waited) const {
     if (status.error_code() == grpc::StatusCode::NOT_FOUND) {
       return absl::NotFoundError(status.error_message());
+    }
+    if (IsTimeout(status)) {
+      return absl::UnavailableError(absl::StrCat(
+          "no answer came within ", Seconds(waited),
+          ", so its process may be stopped (SIGSTOP) or overloaded, or its host cut off"));
     }
     return ExplainConnectFailure(status, EndpointText(host_, port_));
   }
@@ -68,25 +88,22 @@ absl::StatusOr<std::vector<JobReport>> AdminClient::Jobs(const std::optional<std
   auto stub = wire_->Stub(patience);
   if (!stub.ok()) return stub.status();
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() +
-                       std::chrono::duration_cast<std::chrono::system_clock::duration>(patience));
+  context.set_deadline(DeadlineIn(patience));
   proto::GetStatusRequest request;
   if (run_id) request.set_run_id(*run_id);
   proto::GetStatusReply reply;
   grpc::Status status = (*stub)->GetStatus(&context, request, &reply);
-  if (!status.ok()) return wire_->Explain(status);
+  if (!status.ok()) return wire_->Explain(status, patience);
   std::vector<JobReport> jobs;
   for (const proto::JobStatus& job : reply.jobs()) jobs.push_back(ReadJob(job));
   return jobs;
 }
 
-absl::StatusOr<int> AdminClient::Drain(const DrainOrder& order, Duration patience) {
+absl::StatusOr<DrainReport> AdminClient::Drain(const DrainOrder& order, Duration patience) {
   auto stub = wire_->Stub(patience);
   if (!stub.ok()) return stub.status();
   grpc::ClientContext context;
-  const auto deadline =
-      std::chrono::system_clock::now() +
-      std::chrono::duration_cast<std::chrono::system_clock::duration>(patience + order.wait);
+  const auto deadline = DeadlineIn(patience + order.wait);
   context.set_deadline(deadline);
   proto::DrainRequest request;
   if (order.run_id) request.set_run_id(*order.run_id);
@@ -101,8 +118,26 @@ absl::StatusOr<int> AdminClient::Drain(const DrainOrder& order, Duration patienc
       std::chrono::system_clock::now() < deadline - patience / 10) {
     return absl::DeadlineExceededError(status.error_message());
   }
-  if (!status.ok()) return wire_->Explain(status);
-  return reply.agents();
+  if (!status.ok()) {
+    // No connection at all is given up on sooner.
+    const bool is_deadline = status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
+    return wire_->Explain(status, is_deadline ? patience + order.wait : patience);
+  }
+  return DrainReport{.agents = reply.agents(), .host_stays = reply.host_stays()};
+}
+
+absl::Status AdminClient::CannotStart(const FailedStart& failed, Duration patience) {
+  auto stub = wire_->Stub(patience);
+  if (!stub.ok()) return stub.status();
+  grpc::ClientContext context;
+  context.set_deadline(DeadlineIn(patience));
+  proto::CannotStartRequest request;
+  request.set_run_id(failed.run_id);
+  request.set_node_name(failed.node_name);
+  request.set_reason(failed.reason);
+  proto::CannotStartReply reply;
+  grpc::Status status = (*stub)->CannotStart(&context, request, &reply);
+  return status.ok() ? absl::OkStatus() : wire_->Explain(status, patience);
 }
 
 absl::Status AdminClient::Watch(const std::optional<std::string>& run_id,
@@ -115,10 +150,12 @@ absl::Status AdminClient::Watch(const std::optional<std::string>& run_id,
   auto reader = (*stub)->Watch(&context, request);
   proto::WatchEvent event;
   bool goes_on = true;
-  while (goes_on && reader->Read(&event)) goes_on = on_event(event.run_id(), event.text());
+  while (goes_on && reader->Read(&event)) {
+    goes_on = on_event({.run_id = event.run_id(), .text = event.text(), .state = event.state()});
+  }
   if (!goes_on) context.TryCancel();
   grpc::Status status = reader->Finish();
-  return status.ok() || !goes_on ? absl::OkStatus() : wire_->Explain(status);
+  return status.ok() || !goes_on ? absl::OkStatus() : wire_->Explain(status, Duration(0));
 }
 
 }  // namespace muster::rendezvous

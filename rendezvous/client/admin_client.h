@@ -1,5 +1,5 @@
-// Asks a rendezvous about its jobs, for `muster status`: the wire stays in here. Blocks;
-// thread-safe.
+// Asks a rendezvous about its jobs, for `muster status` and the like: the wire stays in here.
+// Blocks; thread-safe.
 #ifndef MUSTER_RENDEZVOUS_CLIENT_ADMIN_CLIENT_H_
 #define MUSTER_RENDEZVOUS_CLIENT_ADMIN_CLIENT_H_
 
@@ -25,6 +25,11 @@ struct NodeReport {
   bool attached = false;
   // Lost too often: waits until it is needed or forgiven.
   bool is_set_aside = false;
+  // Until it may take part whatever comes.
+  Duration set_aside_left{0};
+  bool hosts_rendezvous = false;
+  // Why it is to leave; none if it isn't.
+  std::optional<std::string> leaves_because;
   Duration since_last_message{0};
 };
 
@@ -40,6 +45,23 @@ struct JobReport {
   // Once the job has ended.
   std::optional<int> exit_code;
   std::vector<NodeReport> nodes;
+  // A node whose workers have left, but whose process hosts the rendezvous until the job ends.
+  std::optional<std::string> departed_host;
+};
+
+struct DrainReport {
+  // How many agents were told, or had been before.
+  int agents = 0;
+  // One of them hosts the rendezvous, so its process stays until the jobs have ended.
+  bool host_stays = false;
+};
+
+struct JobEventReport {
+  std::string run_id;
+  // One line.
+  std::string text;
+  // JobReport::state after it; empty from an older rendezvous.
+  std::string state;
 };
 
 class AdminClient {
@@ -57,18 +79,27 @@ class AdminClient {
                                               Duration patience);
 
   // Lets the node leave that job, or all its jobs; with a `wait` it answers when the node is gone.
-  // Returns how many agents were told. NotFound: the message names the nodes there are;
+  // NotFound: the message names the nodes there are;
   // DeadlineExceeded: told, but still here after `wait`; others as Jobs().
   struct DrainOrder {
     std::optional<std::string> run_id;
     std::string node;
     Duration wait{0};
   };
-  absl::StatusOr<int> Drain(const DrainOrder& order, Duration patience);
+  absl::StatusOr<DrainReport> Drain(const DrainOrder& order, Duration patience);
 
-  // Calls `on_event` with the job's run id and one line for every change of state, until the
-  // rendezvous ends (OK) or `on_event` says false (OK).
-  using EventCallback = std::function<bool(const std::string& run_id, const std::string& text)>;
+  // Lets those who wait for this node in the job know why it doesn't come. NotFound: it knows no
+  // such job, or not yet; others as Jobs().
+  struct FailedStart {
+    std::string run_id;
+    std::string node_name;
+    std::string reason;
+  };
+  absl::Status CannotStart(const FailedStart& failed, Duration patience);
+
+  // Calls `on_event` for every change of state, until the rendezvous ends (OK) or `on_event` says
+  // false (OK).
+  using EventCallback = std::function<bool(const JobEventReport& event)>;
   absl::Status Watch(const std::optional<std::string>& run_id, const EventCallback& on_event);
 
  private:

@@ -50,9 +50,9 @@ absl::StatusOr<std::string> Lookup(const std::string& host, uint16_t port, int f
 }
 
 // gRPC's callback threads end with the last channel that has used them. If that one goes in one of
-// these very threads, as that of a session that has ended does, the thread waits for itself, goes on
-// and frees their queue a second time. A channel on which every call fails uses them once and stays,
-// so they never end.
+// these very threads, as that of a session that has ended does, the thread waits for itself, goes
+// on and frees their queue a second time. A channel on which every call fails uses them once and
+// stays, so they never end.
 void KeepCallbackThreads() {
   struct Call {
     grpc::ClientContext context;
@@ -116,6 +116,12 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, Duration c
   return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), args);
 }
 
+bool IsTimeout(const grpc::Status& status) {
+  const std::string lower = absl::AsciiStrToLower(status.error_message());
+  return status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED ||
+         absl::StrContains(lower, "timeout occurred") || absl::StrContains(lower, "timed out");
+}
+
 absl::Status ExplainConnectFailure(const grpc::Status& status, const std::string& endpoint) {
   const std::string& seen = status.error_message();
   const std::string lower = absl::AsciiStrToLower(seen);
@@ -123,8 +129,8 @@ absl::Status ExplainConnectFailure(const grpc::Status& status, const std::string
   if (says("connection refused"))
     return absl::UnavailableError(
         absl::StrCat("nobody listens at ", endpoint, ": connection refused"));
-  // gRPC's own limit on its first exchange; who listens may be a rendezvous that stands still.
-  if (says("timeout occurred") || says("timed out"))
+  // Who listens may be a rendezvous that stands still.
+  if (IsTimeout(status))
     return absl::UnavailableError(
         absl::StrCat("what listens at ", endpoint, " doesn't answer in time"));
   if (says("http1.x") || says("settings frame") || says("connect string") ||
@@ -140,7 +146,6 @@ absl::Status ExplainConnectFailure(const grpc::Status& status, const std::string
           "what answers at ", endpoint, " is no muster rendezvous, but another gRPC server"));
     case grpc::StatusCode::UNAVAILABLE:
     case grpc::StatusCode::CANCELLED:
-    case grpc::StatusCode::DEADLINE_EXCEEDED:
       return absl::UnavailableError(
           absl::StrCat("the rendezvous at ", endpoint, " can't be reached: ", seen));
     default:

@@ -35,6 +35,10 @@ std::string SingleAddress(const std::string& target);
 // earlier channels had.
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, Duration connect_timeout);
 
+// Whether nobody answered in time: by the call's deadline, or by gRPC's own limit on its first
+// exchange, which comes first as often as not.
+bool IsTimeout(const grpc::Status& status);
+
 // Says in one sentence why an RPC failed before a rendezvous had answered it. Codes as in
 // grpc_rendezvous_client.h.
 absl::Status ExplainConnectFailure(const grpc::Status& status, const std::string& endpoint);

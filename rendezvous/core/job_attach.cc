@@ -41,7 +41,7 @@ void JobMachine::Rules::OnAttach(SessionId session, const Attach& attach) {
   opener_.past = std::max(opener_.past, past);
   highest_round_ = std::max(highest_round_, past.round);
   ledger_.LearnCharged(attach.restarts_charged);
-  LearnCommit(attach.last_commit, attach.highest_round);
+  if (last_commit_.Learn(attach.last_commit, attach.highest_round)) Keep(/*before_the_rest=*/false);
   Member* known = FindIncarnation(attach.incarnation);
   if (known != nullptr) return Reattach(*known, session, attach);
   if (attach.running && MUSTER_PLANTED(kNoRecovering, false, true)) {
@@ -148,7 +148,7 @@ void JobMachine::Rules::Reattach(Member& member, SessionId session, const Attach
 void JobMachine::Rules::ResumeSlot(Member& member, const RunningWorld& running) {
   Slot& slot = round_->slots[*member.slot];
   ledger_.LearnCharged(running.restarts_charged);
-  LearnCommit(running.last_commit, running.world.round);
+  if (last_commit_.Learn(running.last_commit, running.world.round)) Keep(/*before_the_rest=*/false);
   const bool has_success = running.worker_succeeded || running.succeeded;
   if (has_success && !std::exchange(round_->has_success, true)) TellWaiting();
   if (round_->stop) {
@@ -157,7 +157,7 @@ void JobMachine::Rules::ResumeSlot(Member& member, const RunningWorld& running) 
     SendTo(member, *round_->stop);
     return;
   }
-  if (last_commit_ && running.last_commit != last_commit_) {
+  if (last_commit_.has_value() && running.last_commit != last_commit_.get()) {
     SendTo(member, CommitNoted{round_->world, *last_commit_});
   }
   if (slot.group_rank == GroupRank(0)) SendOpenGrant();

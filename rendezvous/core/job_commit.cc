@@ -22,7 +22,7 @@ void JobMachine::Rules::Handle(Member& member, const ShardReport& message) {
       // Rank 0's agent hears of it with the stop.
       if (round_->is_note_withheld) return;
       // The newest, not the reported one: agents remember what they hear last.
-      SendTo(member, CommitNoted{message.world, last_commit_.value_or(message.commit)});
+      SendTo(member, CommitNoted{message.world, last_commit_.get().value_or(message.commit)});
       return;
     case CommitTable::Answer::kWait:
       return;
@@ -43,24 +43,17 @@ void JobMachine::Rules::Handle(Member& member, const CommitDone& message) {
                                      " is over; its checkpoints can't be committed"});
     return;
   }
-  // Not new to this round; or older than what agents have told of, who heard of it in this round
-  // (before a restart of the rendezvous) or in a later one. A lower step than that of an earlier
-  // round is new: the round went back behind a damaged checkpoint.
-  const bool is_older =
-      last_commit_ &&
-      (round_->world.round < last_commit_round_ ||
-       (round_->world.round == last_commit_round_ && message.commit.step <= last_commit_->step));
-  const bool is_new = round_->commits.Publish(message.commit) && !is_older;
+  const bool is_new = round_->commits.Publish(message.commit) &&
+                      last_commit_.Add(message.commit, round_->world.round);
   if (!is_new) {
     // Its answer comes with the stop; one to an older commit would let it go on, too.
     if (round_->is_note_withheld) return;
-    if (last_commit_) SendTo(member, CommitNoted{round_->world, *last_commit_});
+    if (last_commit_.has_value()) SendTo(member, CommitNoted{round_->world, *last_commit_});
     return;
   }
-  last_commit_ = message.commit;
-  last_commit_round_ = round_->world.round;
-  last_commit_is_ours_ = true;
   last_commit_at_ = input_.now;
+  // Nobody may build on it who could be the only one to know of it.
+  Keep(/*before_the_rest=*/true);
   round_->agreement.Save(message.commit.step);
   ledger_.Committed(message.commit.step);
   losses_.Committed();
@@ -88,19 +81,6 @@ void JobMachine::Rules::TellOfCommit(MemberId rank_zero) {
   if (is_about_to_stop) return;
   round_->is_note_withheld = false;
   SendTo(members_.at(rank_zero), CommitNoted{round_->world, *last_commit_});
-}
-
-void JobMachine::Rules::LearnCommit(const std::optional<Commit>& commit, RoundId told_in) {
-  if (!commit) return;
-  // Each round resumes from the newest, so who saw a later round knows better. Reports of one round
-  // differ only by age, and none is newer than what was committed here.
-  const bool is_newer =
-      !last_commit_ || last_commit_round_ < told_in ||
-      (last_commit_round_ == told_in && !last_commit_is_ours_ && last_commit_->step < commit->step);
-  if (!is_newer) return;
-  last_commit_ = commit;
-  last_commit_round_ = told_in;
-  last_commit_is_ours_ = false;
 }
 
 void JobMachine::Rules::SendOpenGrant() {

@@ -10,8 +10,6 @@ namespace {
 
 // As if SIGTERM had ended it: nothing was saved for it.
 constexpr int kExitTerminated = 143;
-// Of those who were let go: the more, the longer one may stay away before it asks.
-constexpr size_t kMostReleased = 1024;
 
 std::string LeftText(const Member& member) {
   return "node " + member.attach.node_name + " left: " + member.departure->reason;
@@ -177,11 +175,13 @@ const Verdict& JobMachine::Rules::Release(const Member& member, std::optional<in
   verdict.exit_code = saved_step || departure.is_drained ? kExitRunAgain : kExitTerminated;
   verdict.reason = "job " + run_id_ + ": " + node + " was " + departure.reason + " and left " +
                    (saved_step ? "after the checkpoint of step " + std::to_string(*saved_step)
-                               : "without a checkpoint of its own") +
-                   "; run it again to go on";
+                               : "without a checkpoint of its own");
+  const bool must_stay = member.attach.hosts_rendezvous && members_.size() > 1;
+  verdict.reason += must_stay ? "; it hosts the rendezvous, so its muster process stays until the "
+                                "job ends: don't switch it off before"
+                              : "; run it again to go on";
   verdict.restarts_charged = ledger_.charged();
-  if (released_.size() == kMostReleased) released_.erase(released_.begin());
-  return released_[member.attach.incarnation] = std::move(verdict);
+  return released_.Keep(member.attach, std::move(verdict));
 }
 
 // ---- the agreement -------------------------------------------------------------------------

@@ -56,8 +56,12 @@ JobMachine::Rules::Rules(std::string run_id, JobOptions options, Instant started
       unheard_are_lost_at_(started + std::max(options.startup_quiet, options.lease)),
       leases_(options.lease),
       graces_(options.reattach_grace),
-      highest_round_(options.highest_round),
-      losses_({.good_uptime = options.good_uptime, .set_aside_for = options.set_aside_for}) {}
+      highest_round_(options.record.world.round),
+      losses_({.good_uptime = options.good_uptime, .set_aside_for = options.set_aside_for}),
+      verdict_(options.record.verdict) {
+  last_commit_.Learn(options.record.commit, options.record.commit_round);
+  if (verdict_) state_ = verdict_->succeeded ? JobState::kSucceeded : JobState::kFailed;
+}
 
 std::vector<JobEffect> JobMachine::Rules::Step(const StepInput& input, const JobEvent& event) {
   input_ = input;
@@ -205,8 +209,14 @@ JobStatus JobMachine::Rules::Status(Instant now) const {
   if (highest_round_.value > 0) status.attempt = static_cast<int>(highest_round_.value) - 1;
   status.restarts_charged = ledger_.charged();
   status.max_restarts = terms_ ? terms_->max_restarts : 0;
-  status.last_commit = last_commit_;
+  status.last_commit = last_commit_.get();
   status.verdict = verdict_;
+  if (released_.host() && !IsFinal()) {
+    NodeStatus& host = status.departed_host.emplace();
+    host.node_name = released_.host()->node_name;
+    host.address = released_.host()->address;
+    host.hosts_rendezvous = true;
+  }
   status.nodes.reserve(members_.size());
   for (const auto& [id, member] : members_) {
     NodeStatus& node = status.nodes.emplace_back();
@@ -215,7 +225,12 @@ JobStatus JobMachine::Rules::Status(Instant now) const {
     node.incarnation = member.attach.incarnation;
     if (round_ && member.slot) node.group_rank = round_->slots[*member.slot].group_rank;
     node.attached = member.session.has_value();
-    node.is_set_aside = member.set_aside_until.has_value();
+    if (member.set_aside_until) {
+      node.is_set_aside = true;
+      node.set_aside_left = std::max<Duration>(*member.set_aside_until - now, Duration(0));
+    }
+    node.hosts_rendezvous = member.attach.hosts_rendezvous;
+    if (member.departure) node.leaves_because = member.departure->reason;
     node.since_last_message = now - member.last_message;
   }
   return status;
@@ -232,6 +247,13 @@ void JobMachine::Rules::SendOn(SessionId session, RendezvousMessage message) {
 
 void JobMachine::Rules::Note(const std::string& text) {
   effects_.emplace_back(Record{"job " + run_id_ + ": " + text});
+}
+
+void JobMachine::Rules::Keep(bool before_the_rest) {
+  const World world = round_ ? round_->world : World{highest_round_, WorldId{}};
+  const auto commit = MUSTER_PLANTED(kCommitNotKept, std::nullopt, last_commit_.get());
+  effects_.emplace_back(
+      KeepRecord{{world, commit, last_commit_.round(), verdict_}, before_the_rest});
 }
 
 std::string JobMachine::Rules::RoundName() const {

@@ -36,6 +36,7 @@
 //   LeaveRequest, NodeDrained    G G R S V O F    goes at the end of the round, which is stopped
 //   for
 //                                                 it (below); at once if it has no part in one
+//   NodeCannotStart              G C R S V O F    told to those who wait, now or later
 //   CheckpointStep, ...Known     G C R S V O F    passed on; the end of the round voids it
 //   HostStopping                 F F F F F O F    StopRound and JobEnded to all
 //
@@ -81,6 +82,8 @@
 #include "base/instant.h"
 #include "base/job_types.h"
 #include "base/session_messages.h"
+#include "rendezvous/core/job_record.h"
+#include "rendezvous/core/job_status.h"
 
 namespace muster::rendezvous {
 
@@ -105,13 +108,20 @@ struct NodeDrained {
   Incarnation incarnation;
 };
 
+// A node that was to join ends before it can attach.
+struct NodeCannotStart {
+  std::string node_name;
+  std::string reason;  // for people: "the program \"x\" does not exist; check the path"
+};
+
 // The process that hosts this rendezvous has been told to stop: the job ends for everyone.
 struct HostStopping {
   std::string reason;
   int exit_code = 0;
 };
 
-using JobEvent = std::variant<SessionMessage, SessionEnded, TimePassed, NodeDrained, HostStopping>;
+using JobEvent = std::variant<SessionMessage, SessionEnded, TimePassed, NodeDrained,
+                              NodeCannotStart, HostStopping>;
 
 // What every step is given besides the event.
 struct StepInput {
@@ -133,11 +143,18 @@ struct EndSession {
   SessionId session;
 };
 
-// A round began: open its key-value scope and (`--state-dir`) keep its number and world id.
+// A round began: open its key-value scope.
 struct RoundStarted {
   World world;
   int node_count = 0;
   int world_size = 0;
+};
+
+// What is to be kept of the job where there is a state directory.
+struct KeepRecord {
+  JobRecord record;
+  // The effects after this one wait until that is durable.
+  bool before_the_rest = false;
 };
 
 // A round is over: drop its keys and end every wait on them.
@@ -151,13 +168,10 @@ struct Record {
   std::string text;
 };
 
-using JobEffect = std::variant<SendMessage, EndSession, RoundStarted, RoundOver, Record>;
+using JobEffect =
+    std::variant<SendMessage, EndSession, RoundStarted, KeepRecord, RoundOver, Record>;
 
 // ---- the machine ---------------------------------------------------------------------------
-
-enum class JobState { kGathering, kClosing, kRunning, kStopping, kRecovering, kSucceeded, kFailed };
-
-const char* JobStateName(JobState state);
 
 struct JobOptions {
   Duration lease = std::chrono::seconds(3);
@@ -171,36 +185,12 @@ struct JobOptions {
   // No round is formed this long after the start, so that agents of a running world can report
   // first. Zero for --standalone, where nobody can have been there before.
   Duration startup_quiet = std::chrono::seconds(1);
-  // Highest round known from --state-dir; the next one is above it.
-  RoundId highest_round{};
+  // What an earlier life of the rendezvous kept in --state-dir.
+  JobRecord record{};
   // What forgives a node's losses besides a commit, and how long it is set aside at most
   // (node_losses.h).
   Duration good_uptime = std::chrono::seconds(60);
   Duration set_aside_for = std::chrono::minutes(10);
-};
-
-// One line of `muster status`.
-struct NodeStatus {
-  std::string node_name;
-  std::string address;
-  Incarnation incarnation;
-  std::optional<GroupRank> group_rank;  // none for spares and those who wait
-  bool attached = false;
-  // Lost too often (--max-node-failures): it takes part only if MIN can't be reached without it.
-  bool is_set_aside = false;
-  Duration since_last_message{0};
-};
-
-struct JobStatus {
-  std::string run_id;
-  JobState state = JobState::kGathering;
-  World world;
-  int attempt = 0;
-  int restarts_charged = 0;
-  int max_restarts = 0;
-  std::optional<Commit> last_commit;
-  std::vector<NodeStatus> nodes;
-  std::optional<Verdict> verdict;
 };
 
 class JobMachine {

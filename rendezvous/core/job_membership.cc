@@ -45,6 +45,11 @@ void JobMachine::Rules::Evaluate() {
 void JobMachine::Rules::EvaluateGathering() {
   ForgetEmptyJob();
   if (!terms_) return;
+  if (!failed_starts_.empty()) {
+    for (const auto& [id, member] : members_) {
+      failed_starts_.Came(member.attach.node_name, member.attached_at);
+    }
+  }
   TakeLastResort();
   const int ready = ReadyNodes();
   const bool is_enough = ready >= terms_->min_nodes;
@@ -107,7 +112,7 @@ bool JobMachine::Rules::MayScaleUp() const {
   if (input_.now < quiet_until_) return false;
   // A stop for those who leave takes in those who come.
   if (departures_since_) return false;
-  const bool makes_commits = last_commit_ && last_commit_round_ >= previous_round_;
+  const bool makes_commits = last_commit_.has_value() && last_commit_.round() >= previous_round_;
   const bool is_bound_to_commits = terms_->scale_up == ScaleUp::kCheckpoint ||
                                    (terms_->scale_up == ScaleUp::kAuto && makes_commits);
   return is_at_commit_ || !is_bound_to_commits;
@@ -133,7 +138,7 @@ void JobMachine::Rules::FormRound() {
   round_->key = input_.fresh_round_key;
   round_->world_size = assignment.world_size;
   round_->restarts_charged = ledger_.charged();
-  round_->resume = last_commit_;
+  round_->resume = last_commit_.get();
   round_->began = input_.now;
   round_->Resize(assignment.places.size());
   for (size_t i = 0; i < assignment.places.size(); ++i) {
@@ -159,12 +164,14 @@ void JobMachine::Rules::FormRound() {
   below_min_since_.reset();
   min_first_reached_.reset();
   left_because_.clear();
+  failed_starts_.Clear();
   form_not_before_ = Instant();
   ask_again_ = Instant::Never();
   // Spares are told below; nobody waits for this round any more.
   notice_due_ = Instant::Never();
   const auto nodes = static_cast<int>(round_->slots.size());
   effects_.emplace_back(RoundStarted{round_->world, nodes, round_->world_size});
+  Keep(/*before_the_rest=*/false);
   Note(RoundName() + " begins: " + Counted(nodes, "node") + ", " +
        Counted(round_->world_size, "worker") + ", " +
        Counted(static_cast<int>(assignment.spares.size()), "spare"));
@@ -339,6 +346,7 @@ void JobMachine::Rules::Handle(Member& member, const Leave& message) {
     effects_.emplace_back(EndSession{*member.session});
     return RemoveMember(member);
   }
+  released_.NoteHost(member.attach);
   if (!message.is_lost) return Depart(member, message.reason);
   // While recovering a loss may still be made good, but this one has said that it can't.
   if (state_ == JobState::kRecovering && member.slot) {
@@ -356,9 +364,19 @@ void JobMachine::Rules::ForgetEmptyJob() {
   below_min_since_.reset();
   min_first_reached_.reset();
   waiting_reason_.clear();
+  failed_starts_.Clear();
   ask_again_ = Instant::Never();
   notice_due_ = Instant::Never();
   state_ = JobState::kGathering;
+}
+
+void JobMachine::Rules::On(const NodeCannotStart& event) {
+  if (IsFinal()) return;
+  Note("node " + event.node_name + " could not start: " + event.reason);
+  // Nobody waits for it in a round that runs.
+  if (state_ != JobState::kGathering && state_ != JobState::kClosing) return;
+  failed_starts_.Add(input_.now, event.node_name, event.reason);
+  notice_due_ = std::min(notice_due_, input_.now + kNoticeInterval);
 }
 
 void JobMachine::Rules::TellNewcomer(Member& member) {
@@ -405,7 +423,8 @@ std::string JobMachine::Rules::WaitingText(const Member& member) const {
   switch (state_) {
     case JobState::kGathering:
     case JobState::kClosing:
-      return waiting_reason_;
+      return failed_starts_.empty() ? waiting_reason_
+                                    : waiting_reason_ + "; " + failed_starts_.Text();
     case JobState::kRunning:
       if (round_->has_success) {
         return "the first workers of " + RoundName() +

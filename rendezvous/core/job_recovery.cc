@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "rendezvous/core/job_rules.h"
+#include "rendezvous/core/verdict.h"
 
 namespace muster::rendezvous {
 
@@ -40,6 +41,7 @@ void JobMachine::Rules::BeginRecovering(const Attach& attach) {
   below_min_since_.reset();
   ask_again_ = Instant::Never();
   effects_.emplace_back(RoundStarted{round_->world, running.group_world_size, running.world_size});
+  Keep(/*before_the_rest=*/false);
   Note("recovering " + RoundName() + ": node " + attach.node_name + " still runs it");
   // Those who came before and have seen this round have lost their place in it.
   for (auto& [id, member] : members_) {
@@ -149,8 +151,14 @@ void JobMachine::Rules::WeighRecovery() {
     // Newcomers were told to wait for the nodes that are back now.
     if (state_ == JobState::kRunning) TellWaiting();
   } else if (SlotsUnaccounted() <= 0) {
-    BeginStop(StopOrigin::kLoss, StopCause::kPeerLost,
-              "nodes of " + RoundName() + " came back without their workers", Rank(-1));
+    std::string why;
+    for (const auto& [id, member] : members_) {
+      if (member.lost_recovered_round)
+        AddReason(why, "node " + member.attach.node_name + " came back without its workers");
+    }
+    if (why.empty()) why = "nodes came back without their workers";
+    BeginStop(StopOrigin::kLoss, StopCause::kPeerLost, RoundName() + " is incomplete: " + why,
+              Rank(-1));
   }
 }
 

@@ -15,11 +15,14 @@
 
 #include "base/planted_fault.h"
 #include "rendezvous/core/attach_check.h"
+#include "rendezvous/core/failed_starts.h"
 #include "rendezvous/core/job_limits.h"
 #include "rendezvous/core/job_machine.h"
 #include "rendezvous/core/lease_table.h"
 #include "rendezvous/core/member.h"
+#include "rendezvous/core/newest_commit.h"
 #include "rendezvous/core/node_losses.h"
+#include "rendezvous/core/release_table.h"
 #include "rendezvous/core/restart_ledger.h"
 #include "rendezvous/core/round.h"
 #include "rendezvous/core/round_policy.h"
@@ -35,7 +38,8 @@ class JobMachine::Rules {
   JobState state() const { return state_; }
   bool IsDone() const { return IsFinal() && sessions_.empty(); }
   bool IsBlank() const {
-    return !terms_ && members_.empty() && claimants_.empty() && highest_round_.value == 0;
+    return !terms_ && members_.empty() && claimants_.empty() && highest_round_.value == 0 &&
+           !verdict_;
   }
   JobStatus Status(Instant now) const;
   bool HasMember(const Incarnation& agent) const { return incarnations_.contains(agent); }
@@ -47,6 +51,7 @@ class JobMachine::Rules {
   void On(const TimePassed& event);
   void On(const HostStopping& event);
   void On(const NodeDrained& event);
+  void On(const NodeCannotStart& event);
   void Handle(Member& member, const Attach& attach);
   void Handle(Member& member, const Heartbeat& heartbeat);
   void Handle(Member& member, const WorkerFailed& message);
@@ -69,6 +74,7 @@ class JobMachine::Rules {
   void SendTo(const Member& member, RendezvousMessage message);
   void SendOn(SessionId session, RendezvousMessage message);
   void Note(const std::string& text);
+  void Keep(bool before_the_rest);
   std::string RoundName() const;
 
   // ---- job_attach.cc ----
@@ -147,8 +153,6 @@ class JobMachine::Rules {
   void EndJob(JobState state, Verdict verdict);
 
   // ---- job_commit.cc ----
-  // `told_in`: the latest round that the agent has seen.
-  void LearnCommit(const std::optional<Commit>& commit, RoundId told_in);
   void SendOpenGrant();
   void TellOfCommit(MemberId rank_zero);
 
@@ -185,18 +189,15 @@ class JobMachine::Rules {
   std::map<MemberId, Member> members_;
   std::unordered_map<Incarnation, Member*> incarnations_;
   std::unordered_map<SessionId, Member*> sessions_;
-  // Who has which --node-rank.
-  std::unordered_map<int, Member*> holders_;
+  std::unordered_map<int, Member*> holders_;  // by --node-rank
   // Nodes that ask for a --node-rank whose holder is attached: refused when it shows a sign of
   // life, sent away to attach again when it is gone; at most a lease later.
   std::map<SessionId, Attach> claimants_;
   uint64_t arrivals_ = 0;
   // A node goes as another one comes in its place.
   bool is_replacing_ = false;
-  // Names of nodes that were here and went.
-  std::set<std::string> gone_;
-  // Nodes whose differences from others have been said.
-  std::set<std::string> known_to_differ_;
+  std::set<std::string> gone_;             // names of nodes that were here and went
+  std::set<std::string> known_to_differ_;  // nodes whose differences from others have been said
   int set_aside_attached_ = 0;
   LeaseTable leases_;  // of agents that are attached
   LeaseTable graces_;  // of those whose stream ended
@@ -226,18 +227,15 @@ class JobMachine::Rules {
   bool has_idle_leavers_ = false;
   // After a plain Leave: others may follow, so nothing is formed before this.
   Instant form_not_before_;
-  // What nodes were told that were let go, should one have missed it.
-  std::map<Incarnation, Verdict> released_;
+  ReleaseTable released_;
+  FailedStarts failed_starts_;
   Instant notice_due_ = Instant::Never();
 
   RestartLedger ledger_;
   NodeLosses losses_;
   // When the first of those that are set aside may take part again.
   Instant set_aside_ends_ = Instant::Never();
-  std::optional<Commit> last_commit_;
-  // The round that committed it, or the latest that was seen by the agent that told of it.
-  RoundId last_commit_round_;
-  bool last_commit_is_ours_ = false;
+  NewestCommit last_commit_;
   Instant last_commit_at_;
   // The round before the current one, as far as this life of the rendezvous knows.
   RoundId previous_round_;

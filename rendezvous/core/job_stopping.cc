@@ -203,6 +203,7 @@ void JobMachine::Rules::FailBelowMin(int exit_code, const std::string& cause) {
                    NodeRange(terms_->min_nodes, terms_->max_nodes) +
                    (ReadyNodes() == 1 ? " is here (" : " are here (") + cause + "); ";
   if (exit_code == kExitTimedOut) verdict.reason += WhoIsMissing();
+  if (!failed_starts_.empty()) verdict.reason += failed_starts_.Text() + "; ";
   if (set_aside_attached_ > 0) {
     verdict.reason += std::to_string(set_aside_attached_) +
                       " more were lost too often and are set aside (--max-node-failures); ";
@@ -222,6 +223,7 @@ void JobMachine::Rules::EndJob(JobState state, Verdict verdict) {
   Note(how + (round_ ? " (in " + RoundName() + ")" : ""));
   // Agents show it as it is.
   if (!verdict_->succeeded) verdict_->reason = "job " + run_id_ + " " + how;
+  Keep(/*before_the_rest=*/true);
   if (round_) effects_.emplace_back(RoundOver{round_->world, "the job has " + how});
   for (auto& [id, member] : members_) {
     member.slot.reset();

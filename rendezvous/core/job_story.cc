@@ -91,12 +91,14 @@ struct Describer {
 std::string Describe(const RendezvousMessage& message) { return std::visit(Describer(), message); }
 std::string Describe(const AgentMessage& message) { return std::visit(Describer(), message); }
 
-JobStory::JobStory(Options options) : options_(options) { RestartRendezvous(); }
+JobStory::JobStory(Options options) : options_(options) {
+  RestartRendezvous({.world = {RoundId(options.highest_round), WorldId()}});
+}
 
-void JobStory::RestartRendezvous() {
+void JobStory::RestartRendezvous(const JobRecord& record) {
   JobOptions options;
   options.startup_quiet = milliseconds(options_.startup_quiet_ms);
-  options.highest_round = RoundId(options_.highest_round);
+  options.record = record;
   if (machine_) Write("rendezvous restarts");
   machine_ = std::make_unique<JobMachine>("j", options, now_);
   sessions_.clear();
@@ -167,6 +169,7 @@ void JobStory::Attach(const std::string& agent, AttachOptions options) {
   attach.facts = options.facts;
   attach.is_drained = options.is_drained;
   attach.was_attached = options.was_attached;
+  attach.hosts_rendezvous = options.hosts_rendezvous;
   attach.candidate_port = 7;
   attach.highest_round = world(agent).round;
   if (options.highest_round) attach.highest_round = RoundId(*options.highest_round);
@@ -213,6 +216,8 @@ void JobStory::Feed(const JobEvent& event) {
     Write(NameOf(ended->session) + "> stream ends");
   } else if (std::holds_alternative<NodeDrained>(event)) {
     Write("drained");
+  } else if (const auto* failed = std::get_if<NodeCannotStart>(&event)) {
+    Write(failed->node_name + " cannot start");
   } else if (std::holds_alternative<HostStopping>(event)) {
     Write("host stops");
   }
@@ -267,6 +272,8 @@ void JobStory::Note(const JobEffect& effect) {
   } else if (const auto* began = std::get_if<RoundStarted>(&effect)) {
     Write("  " + RoundText(began->world) + " begins: " + Number(began->node_count) + " nodes, " +
           Number(began->world_size) + " workers");
+  } else if (const auto* keep = std::get_if<KeepRecord>(&effect)) {
+    record_ = keep->record;
   } else if (const auto* over = std::get_if<RoundOver>(&effect)) {
     Write("  " + RoundText(over->world) + " is over");
   } else if (const auto* record = std::get_if<Record>(&effect); record && options_.shows_records) {

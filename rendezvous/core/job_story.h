@@ -66,6 +66,7 @@ class JobStory {
     NodeFacts facts = {};
     bool is_drained = false;
     bool was_attached = false;
+    bool hosts_rendezvous = false;
   };
 
   explicit JobStory(Options options);
@@ -89,8 +90,8 @@ class JobStory {
   }
   void Leave(const std::string& agent) { Send(agent, muster::Leave{"stopped by SIGTERM"}); }
   void Feed(const JobEvent& event);
-  // The rendezvous dies with all its sessions and another one starts, knowing nothing.
-  void RestartRendezvous();
+  // The rendezvous dies with all its sessions and another one starts, knowing nothing else.
+  void RestartRendezvous(const JobRecord& record = {});
 
   // The world that the agent was last told to start.
   World world(const std::string& agent) const;
@@ -100,6 +101,8 @@ class JobStory {
   // What was said to the agent last, heartbeats aside.
   const std::vector<RendezvousMessage>& told(const std::string& agent) { return told_[agent]; }
   const std::vector<JobEffect>& last_effects() const { return last_effects_; }
+  // What was kept last.
+  const JobRecord& record() const { return record_; }
   // The lines since the last call.
   std::string Trace();
 
@@ -123,6 +126,7 @@ class JobStory {
   std::set<std::string> silent_;
   std::set<std::string> savers_;
   std::vector<JobEffect> last_effects_;
+  JobRecord record_;
   std::string trace_;
 };
 

@@ -85,6 +85,10 @@ const std::map<std::string, std::function<void(JobStory&)>> kEvents = {
        s.Feed(NodeDrained{{.bytes = {1, 'a', 0}}});
      }},
     {"stranger drained", [](JobStory& s) { s.Feed(NodeDrained{{.bytes = {77}}}); }},
+    {"cannot start",
+     [](JobStory& s) {
+       s.Feed(NodeCannotStart{"d", "no program"});
+     }},
     {"checkpoint step",
      [](JobStory& s) {
        s.Send("a", CheckpointStep{s.world("a"), 5});
@@ -165,6 +169,7 @@ const std::map<std::string, std::string> kTable = {
     {"leave request", "G G S S V O F"},
     {"drained", "G G S S V O F"},
     {"stranger drained", "G C R S V O F"},
+    {"cannot start", "G C R S V O F"},
     {"checkpoint step", "G C R S V O F"},
     {"checkpoint step known", "G C R S V O F"},
     {"leave, lost", "G G S S S O F"},

@@ -40,7 +40,7 @@ std::unique_ptr<RendezvousServer> StartServer() {
 // As much of an agent as leaves when it is told to.
 class LeavingAgent {
  public:
-  LeavingAgent(uint16_t port, const std::string& name)
+  LeavingAgent(uint16_t port, const std::string& name, bool hosts_rendezvous = false)
       : client_(NewGrpcRendezvousClient({.host = "127.0.0.1", .port = port}, &observer_)) {
     client_->Connect();
     EXPECT_TRUE(observer_.NextOf<RecordingObserver::Connected>().has_value());
@@ -53,6 +53,7 @@ class LeavingAgent {
     attach.terms.max_nodes = 2;
     attach.terms.version = kVersion;
     attach.candidate_port = 29400;
+    attach.hosts_rendezvous = hosts_rendezvous;
     client_->Send(attach);
   }
   void AwaitStart() { EXPECT_TRUE(observer_.NextMessage<StartRound>().has_value()); }
@@ -70,15 +71,15 @@ class LeavingAgent {
 
 // Two nodes of one job that run its first round.
 struct Pair {
-  Pair()
+  explicit Pair(bool leaver_hosts = false)
       : server(StartServer()),
         stays(server->port(), "node-a"),
-        leaves(server->port(), "node-b"),
+        leaves(server->port(), "node-b", leaver_hosts),
         admin("127.0.0.1", server->port()) {
     stays.AwaitStart();
     leaves.AwaitStart();
   }
-  absl::StatusOr<int> Drain(const AdminClient::DrainOrder& order) {
+  absl::StatusOr<DrainReport> Drain(const AdminClient::DrainOrder& order) {
     return admin.Drain(order, kPatience);
   }
 
@@ -98,8 +99,32 @@ TEST(DrainCall, AnswersWhenTheNodeIsGone) {
   EXPECT_EQ(answer.wait_for(seconds(0)), std::future_status::timeout) << "it is still here";
   pair.leaves.Stop();
   pair.stays.Stop();
-  const absl::StatusOr<int> told = answer.get();
-  EXPECT_EQ(told.value_or(0), 1) << told.status();
+  const absl::StatusOr<DrainReport> told = answer.get();
+  EXPECT_EQ(told.value_or(DrainReport()).agents, 1) << told.status();
+}
+
+TEST(DrainCall, OfTheHostItSaysThatItsProcessStays) {
+  Pair pair(/*leaver_hosts=*/true);
+  auto answer = std::async(std::launch::async, [&] {
+    return pair.Drain({.run_id = "job", .node = "node-b", .wait = seconds(60)});
+  });
+  ASSERT_TRUE(pair.leaves.IsToldToStop());
+  ASSERT_TRUE(pair.stays.IsToldToStop());
+  pair.leaves.Stop();
+  pair.stays.Stop();
+  const DrainReport told = answer.get().value_or(DrainReport());
+  EXPECT_EQ(told.agents, 1);
+  EXPECT_TRUE(told.host_stays);
+  // Asked again it is known though it is in the job no more.
+  for (Duration wait : {Duration(0), Duration(seconds(60))}) {
+    const DrainReport again =
+        pair.Drain({.run_id = "job", .node = "node-b", .wait = wait}).value_or(DrainReport());
+    EXPECT_EQ(again.agents, 0);
+    EXPECT_TRUE(again.host_stays);
+  }
+  const auto jobs = pair.admin.Jobs("job", kPatience);
+  ASSERT_TRUE(jobs.ok()) << jobs.status();
+  EXPECT_EQ(jobs->front().departed_host, "node-b");
 }
 
 TEST(DrainCall, AWaitThatIsOverIsToldFromAnOrderThatFailed) {
@@ -183,6 +208,9 @@ TEST(DrainCall, ARendezvousThatDoesNotAnswerIsNotTakenForALongDrain) {
                  milliseconds(200))
           .status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+  EXPECT_EQ(status.message(),
+            "no answer came within 0.25 s, so its process may be stopped (SIGSTOP) or overloaded, "
+            "or its host cut off");
 }
 
 // Twice as many callers as may wait, each on a call of its own: half of them are refused at once.

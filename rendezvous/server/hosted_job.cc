@@ -30,9 +30,13 @@ StepInput FreshInput() { return {Instant(), base::FreshId<WorldId>(), base::Fres
 HostedJob::HostedJob(std::string run_id, const JobOptions& options, Instant started,
                      JobOutlet* outlet)
     : run_id_(std::move(run_id)),
+      longest_hold_(options.lease / 3),
       outlet_(outlet),
       machine_(run_id_, options, started),
-      step_input_(FreshInput()) {}
+      step_input_(FreshInput()) {
+  // A job that an earlier life saw end.
+  if (machine_.IsDone()) done_since_ = started;
+}
 
 HostedJob::~HostedJob() { CloseRound(absl::CancelledError("the rendezvous is shutting down")); }
 
@@ -44,33 +48,57 @@ void HostedJob::Step(Instant now, const JobEvent& event) {
     }
   }
   step_input_.now = now;
-  for (const JobEffect& effect : machine_.Step(step_input_, event)) Perform(effect);
+  for (const JobEffect& effect : machine_.Step(step_input_, event)) Perform(now, effect);
   if (auto* ended = std::get_if<SessionEnded>(&event)) NoteDeparture(ended->session);
   if (!done_since_ && machine_.IsDone()) done_since_ = now;
 }
 
-void HostedJob::Perform(const JobEffect& effect) {
+void HostedJob::Perform(Instant now, const JobEffect& effect) {
   if (auto* send = std::get_if<SendMessage>(&effect)) {
     if (std::holds_alternative<Refused>(send->message)) {
       auto refused = sessions_.find(send->session);
       if (refused != sessions_.end()) incarnations_.erase(refused->second);
     }
-    outlet_->Send(send->session, send->message);
+    Say(send->session, send->message);
   } else if (auto* end = std::get_if<EndSession>(&effect)) {
-    outlet_->End(end->session);
+    Say(end->session, std::nullopt);
   } else if (auto* started = std::get_if<RoundStarted>(&effect)) {
     CloseRound(absl::AbortedError("a newer round began"));
     world_ = started->world;
     table_.emplace(KeyValueTable::Limits{
         .max_key_bytes = kMaxKey, .max_value_bytes = kMaxValue, .max_total_bytes = kMaxRoundBytes});
     step_input_ = StepInput{step_input_.now, base::FreshId<WorldId>(), base::FreshId<RoundKey>()};
-    outlet_->Keep(run_id_, world_);
+    outlet_->RoundBegins(run_id_);
+  } else if (auto* keep = std::get_if<KeepRecord>(&effect)) {
+    const KeepId id(++last_keep_.value);
+    if (!outlet_->Keep(run_id_, id, keep->record) || !keep->before_the_rest) return;
+    if (!held_) held_ = Held{id, now + longest_hold_, {}};
+    held_->keep = id;
   } else if (auto* over = std::get_if<RoundOver>(&effect)) {
     CloseRound(absl::AbortedError(
         absl::StrCat("round ", over->world.round.value, " is over: ", over->reason)));
   } else if (auto* record = std::get_if<Record>(&effect)) {
     outlet_->Report(run_id_, world_.round, record->text);
   }
+}
+
+void HostedJob::Say(SessionId session, std::optional<RendezvousMessage> message) {
+  if (held_) {
+    held_->utterances.push_back({session, std::move(message)});
+  } else if (message) {
+    outlet_->Send(session, *message);
+  } else {
+    outlet_->End(session);
+  }
+}
+
+void HostedJob::Kept(KeepId keep) {
+  if (held_ && keep >= held_->keep) ReleaseHeld();
+}
+
+void HostedJob::ReleaseHeld() {
+  const Held held = *std::exchange(held_, std::nullopt);
+  for (const Utterance& utterance : held.utterances) Say(utterance.session, utterance.message);
 }
 
 void HostedJob::NoteDeparture(SessionId session) {
@@ -101,11 +129,19 @@ void HostedJob::CloseRound(const absl::Status& why) {
 void HostedJob::Tick(Instant now) {
   if (table_)
     EndWaits(table_->TakeExpired(now), absl::DeadlineExceededError("not there within the wait"));
+  if (held_ && held_->until <= now) {
+    outlet_->Report(run_id_, world_.round,
+                    absl::StrCat("job ", run_id_,
+                                 ": the state directory (--state-dir) does not "
+                                 "answer; the job goes on without waiting for it"));
+    ReleaseHeld();
+  }
   if (machine_.NextWakeup() <= now) Step(now, TimePassed{});
 }
 
 Instant HostedJob::NextWakeup() const {
   Instant next = machine_.NextWakeup();
+  if (held_) next = std::min(next, held_->until);
   return table_ ? std::min(next, table_->NextDeadline()) : next;
 }
 

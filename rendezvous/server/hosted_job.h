@@ -1,7 +1,8 @@
 // One job as the rendezvous hosts it: the machine that decides, and the key-value table of its
 // current round with the calls that wait there. It performs the machine's effects in order, through
-// a JobOutlet. Used by whoever turns the loop (rendezvous/server/rendezvous_loop.h); answers of
-// calls are run there too and must only enqueue.
+// a JobOutlet; what it says after a record that must be durable first is held back until it is.
+// Used by whoever turns the loop (rendezvous/server/rendezvous_loop.h); answers of calls are run
+// there too and must only enqueue.
 #ifndef MUSTER_RENDEZVOUS_SERVER_HOSTED_JOB_H_
 #define MUSTER_RENDEZVOUS_SERVER_HOSTED_JOB_H_
 
@@ -31,6 +32,9 @@ using CallId = StrongInt<struct CallTag, uint64_t>;
 // How a call ends; exactly once. The value is GetKey's, else empty.
 using CallAnswer = std::function<void(absl::StatusOr<std::string>)>;
 
+// One record that is to be kept; later ones are greater.
+using KeepId = StrongInt<struct KeepTag, uint64_t>;
+
 struct BarrierCall {
   std::string name;
   int participant = 0;
@@ -44,8 +48,11 @@ class JobOutlet {
   virtual ~JobOutlet() = default;
   virtual void Send(SessionId session, const RendezvousMessage& message) = 0;
   virtual void End(SessionId session) = 0;
-  // Lets the round be kept where there is a state directory.
-  virtual void Keep(const std::string& run_id, const World& world) = 0;
+  // A round begins; before any agent is told of it.
+  virtual void RoundBegins(const std::string& run_id) = 0;
+  // Lets the record be kept where there is a state directory. True if `keep` will be given to
+  // HostedJob::Kept() when it is; false if there is nothing to wait for.
+  virtual bool Keep(const std::string& run_id, KeepId keep, const JobRecord& record) = 0;
   // A change of state, for the log and for watchers.
   virtual void Report(const std::string& run_id, RoundId round, const std::string& text) = 0;
 };
@@ -60,6 +67,8 @@ class HostedJob {
   HostedJob& operator=(const HostedJob&) = delete;
 
   void Step(Instant now, const JobEvent& event);
+  // The record is durable, or the disk has refused it: what waited for that is said.
+  void Kept(KeepId keep);
   // What is due at `now`: the machine's timer, and calls whose wait is over.
   void Tick(Instant now);
   // When Tick() is due if nothing else happens.
@@ -86,7 +95,22 @@ class HostedJob {
     CallAnswer answer;
   };
 
-  void Perform(const JobEffect& effect);
+  struct Utterance {
+    SessionId session;
+    // None: the session's end.
+    std::optional<RendezvousMessage> message;
+  };
+  // What may be said only when a record is durable: nobody may build on a commit, or be told of an
+  // end, that a rendezvous which comes back wouldn't know.
+  struct Held {
+    KeepId keep;
+    Instant until;
+    std::vector<Utterance> utterances;
+  };
+
+  void Perform(Instant now, const JobEffect& effect);
+  void Say(SessionId session, std::optional<RendezvousMessage> message);
+  void ReleaseHeld();
   void CloseRound(const absl::Status& why);
   void NoteDeparture(SessionId session);
   // OK if the scope names the current round and an agent of this job.
@@ -94,6 +118,8 @@ class HostedJob {
   void EndWaits(const std::vector<WaitId>& waits, const absl::StatusOr<std::string>& answer);
 
   const std::string run_id_;
+  // A disk that doesn't answer must not cost the agents' leases.
+  const Duration longest_hold_;
   JobOutlet* const outlet_;
   JobMachine machine_;
   // Drawn anew whenever a round has used them.
@@ -109,6 +135,8 @@ class HostedJob {
   std::optional<KeyValueTable> table_;
   std::map<WaitId, Waiting> waiting_;
   std::map<CallId, WaitId> wait_of_;
+  KeepId last_keep_;
+  std::optional<Held> held_;
   std::optional<Instant> done_since_;
 };
 

@@ -11,17 +11,10 @@ namespace muster::rendezvous {
 namespace {
 
 constexpr size_t kMaxJobs = 4096;
-constexpr size_t kMaxWatchers = 256;
-// Of the names of nodes in a message.
-constexpr size_t kMostNamesBytes = 1000;
-// Calls that wait for the loop itself, not for a key.
-constexpr size_t kMaxTasks = 1u << 17;
 // An ended stream may take this long to deliver what was sent before.
 constexpr Duration kDrainTime = std::chrono::seconds(5);
 // Where nothing is due the loop still looks around: a bound on any slip in its bookkeeping.
 constexpr Duration kLongestSleep = std::chrono::seconds(60);
-
-absl::Status ShuttingDown() { return absl::UnavailableError("the rendezvous is shutting down"); }
 
 int64_t WallTimeMs() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -31,12 +24,27 @@ int64_t WallTimeMs() {
 
 }  // namespace
 
+absl::Status RendezvousLoop::ShuttingDown() {
+  return absl::UnavailableError("the rendezvous is shutting down");
+}
+
 RendezvousLoop::RendezvousLoop(RendezvousLoopOptions options)
     : options_(std::move(options)), started_(options_.clock->Now()), now_(started_) {
+  // Who comes late to a job that has ended is told how, also after a restart.
+  if (options_.jobs) {
+    for (const std::string& run_id : options_.jobs->EndedJobs()) {
+      if (const HostedJob* job = JobFor(run_id)) NoteDue(*job);
+    }
+    wakeup_ = next_due_;
+  }
   thread_ = std::thread([this] { Run(); });
 }
 
-RendezvousLoop::~RendezvousLoop() { Stop(); }
+RendezvousLoop::~RendezvousLoop() {
+  Stop();
+  // Its thread tells this loop what is kept.
+  options_.jobs.reset();
+}
 
 void RendezvousLoop::Stop() {
   {
@@ -194,7 +202,7 @@ void RendezvousLoop::Attend(Instant now) {
       ++job;
       continue;
     }
-    if (options_.rounds) options_.rounds->Forget(job->first);
+    if (options_.jobs) options_.jobs->Forget(job->first);
     std::erase_if(sessions_, [&](const auto& s) { return s.second.job == job->second.get(); });
     job = jobs_.erase(job);
   }
@@ -266,8 +274,7 @@ HostedJob* RendezvousLoop::JobFor(const std::string& run_id) {
   if (found != jobs_.end()) return found->second.get();
   if (jobs_.size() >= kMaxJobs) return nullptr;
   JobOptions job = options_.job;
-  if (options_.rounds)
-    job.highest_round = std::max(job.highest_round, options_.rounds->HighestRound(run_id));
+  if (options_.jobs) job.record = options_.jobs->RecordOf(run_id);
   JobOutlet* outlet = this;
   auto& hosted = jobs_[run_id];
   hosted = std::make_unique<HostedJob>(run_id, job, started_, outlet);
@@ -310,75 +317,32 @@ void RendezvousLoop::End(SessionId session) {
   next_due_ = std::min(next_due_, ending_.front().first);
 }
 
-void RendezvousLoop::Keep(const std::string& run_id, const World& world) {
-  if (options_.rounds) options_.rounds->Keep(run_id, world);
+void RendezvousLoop::RoundBegins(const std::string& run_id) {
   if (options_.on_round && run_id == options_.watched_job) options_.on_round();
+}
+
+bool RendezvousLoop::Keep(const std::string& run_id, KeepId keep, const JobRecord& record) {
+  if (!options_.jobs) return false;
+  options_.jobs->Keep(run_id, record, [this, run_id, keep] {
+    Enqueue([this, run_id, keep](Instant) {
+      auto found = jobs_.find(run_id);
+      if (found != jobs_.end()) found->second->Kept(keep);
+    });
+  });
+  return true;
 }
 
 void RendezvousLoop::Report(const std::string& run_id, RoundId round, const std::string& text) {
   spdlog::info("{}", text);
   if (watchers_.empty()) return;
-  WatchedEvent event{run_id, round, WallTimeMs(), text};
+  const auto job = jobs_.find(run_id);
+  const char* state = job == jobs_.end() ? "" : JobStateName(job->second->machine().state());
+  WatchedEvent event{run_id, round, WallTimeMs(), text, state};
   for (auto& [id, watcher] : watchers_)
     if (!watcher.run_id || *watcher.run_id == run_id) watcher.sink->Send(event);
 }
 
 // ---- calls ---------------------------------------------------------------------------------
-
-CallId RendezvousLoop::EnqueueCall(
-    const std::string& run_id, const CallAnswer& answer,
-    std::function<void(Instant, HostedJob&, CallId, CallAnswer)> call) {
-  CallId id(++last_id_);
-  bool taken = Enqueue(
-      [this, run_id, id, answer, call = std::move(call)](Instant now) {
-        if (now.IsNever()) return answer(absl::CancelledError("the rendezvous is shutting down"));
-        auto found = jobs_.find(run_id);
-        if (found == jobs_.end())
-          return answer(absl::NotFoundError(absl::StrCat("no job \"", run_id, "\" is here")));
-        call(now, *found->second, id, answer);
-        NoteDue(*found->second);
-      },
-      kMaxTasks);
-  // The caller may try again elsewhere or later.
-  if (!taken) answer(absl::CancelledError("the rendezvous is shutting down or overloaded"));
-  return id;
-}
-
-CallId RendezvousLoop::SetKey(RoundScope scope, std::string key, std::string value,
-                              const CallAnswer& answer) {
-  std::string run_id = scope.run_id;
-  return EnqueueCall(run_id, answer,
-                     [scope = std::move(scope), key = std::move(key), value = std::move(value)](
-                         Instant, HostedJob& job, CallId, const CallAnswer& answer) {
-                       job.SetKey(scope, key, value, answer);
-                     });
-}
-
-CallId RendezvousLoop::GetKey(RoundScope scope, std::string key, Duration wait,
-                              const CallAnswer& answer) {
-  std::string run_id = scope.run_id;
-  return EnqueueCall(run_id, answer,
-                     [scope = std::move(scope), key = std::move(key), wait](
-                         Instant now, HostedJob& job, CallId call, CallAnswer answer) {
-                       job.GetKey(now, call, scope, key, wait, std::move(answer));
-                     });
-}
-
-CallId RendezvousLoop::Barrier(RoundScope scope, BarrierCall barrier, const CallAnswer& answer) {
-  std::string run_id = scope.run_id;
-  return EnqueueCall(run_id, answer,
-                     [scope = std::move(scope), barrier = std::move(barrier)](
-                         Instant now, HostedJob& job, CallId call, CallAnswer answer) {
-                       job.Barrier(now, call, scope, barrier, std::move(answer));
-                     });
-}
-
-void RendezvousLoop::CancelCall(const std::string& run_id, CallId call) {
-  Enqueue([this, run_id, call](Instant) {
-    auto found = jobs_.find(run_id);
-    if (found != jobs_.end()) found->second->CancelCall(call);
-  });
-}
 
 void RendezvousLoop::GetStatus(const std::optional<std::string>& run_id,
                                const StatusAnswer& answer) {
@@ -394,81 +358,17 @@ void RendezvousLoop::GetStatus(const std::optional<std::string>& run_id,
   if (!taken) answer(absl::CancelledError("the rendezvous is shutting down"));
 }
 
-CallId RendezvousLoop::Drain(DrainOrder order, const DrainAnswer& answer) {
-  CallId id(++last_id_);
-  bool taken = Enqueue([this, id, order = std::move(order), answer](Instant now) {
+void RendezvousLoop::CannotStart(const std::string& run_id, NodeCannotStart node,
+                                 const CallAnswer& answer) {
+  bool taken = Enqueue([this, run_id, node = std::move(node), answer](Instant now) {
     if (now.IsNever()) return answer(ShuttingDown());
-    StartDrain(now, id, order, answer);
+    auto job = jobs_.find(run_id);
+    if (job == jobs_.end() || job->second->machine().IsBlank())
+      return answer(absl::NotFoundError(absl::StrCat("no job \"", run_id, "\" is here")));
+    StepJob(now, *job->second, node);
+    answer(std::string());
   });
   if (!taken) answer(ShuttingDown());
-  return id;
-}
-
-void RendezvousLoop::CancelDrain(CallId call) {
-  Enqueue([this, call](Instant) {
-    std::erase_if(draining_, [&](const Draining& drain) { return drain.call == call; });
-  });
-}
-
-void RendezvousLoop::StartDrain(Instant now, CallId call, const DrainOrder& order,
-                                DrainAnswer answer) {
-  if (order.run_id && !jobs_.contains(*order.run_id))
-    return answer(absl::NotFoundError(absl::StrCat("no job \"", *order.run_id, "\" is here")));
-  Draining drain;
-  drain.call = call;
-  drain.node = order.node;
-  drain.until = now + order.wait;
-  std::string others;
-  for (const auto& [run_id, job] : jobs_) {
-    if (order.run_id && run_id != *order.run_id) continue;
-    for (const NodeStatus& node : job->machine().Status(now).nodes) {
-      // An agent that has an address of its own is called "host(address)".
-      const bool is_meant = node.node_name == order.node || node.address == order.node ||
-                            node.node_name.starts_with(order.node + "(");
-      if (is_meant) {
-        drain.agents.emplace_back(run_id, node.incarnation);
-      } else if (others.size() < kMostNamesBytes) {
-        absl::StrAppend(&others, others.empty() ? "" : ", ", node.node_name);
-      }
-    }
-  }
-  drain.count = static_cast<int>(drain.agents.size());
-  if (drain.agents.empty() || order.node.empty()) {
-    return answer(absl::NotFoundError(
-        absl::StrCat("no node \"", order.node, "\" is ",
-                     order.run_id ? absl::StrCat("in job \"", *order.run_id, "\"") : "in any job",
-                     " here; ", others.empty() ? "there is no node" : "there are: ", others)));
-  }
-  if (order.wait > Duration(0) && draining_.size() >= kMaxWatchers) {
-    return answer(absl::ResourceExhaustedError("too many callers wait for nodes that leave"));
-  }
-  for (const auto& [run_id, incarnation] : drain.agents) {
-    StepJob(now, *jobs_.at(run_id), NodeDrained{incarnation});
-  }
-  if (order.wait <= Duration(0)) return answer(drain.count);
-  next_due_ = std::min(next_due_, drain.until);
-  drain.answer = std::move(answer);
-  draining_.push_back(std::move(drain));
-}
-
-void RendezvousLoop::AnswerDrains(Instant now) {
-  for (Draining& drain : draining_) {
-    std::erase_if(drain.agents, [&](const auto& agent) {
-      // Asked in every turn of the loop: a copy of the whole status would be too much.
-      auto job = jobs_.find(agent.first);
-      return job == jobs_.end() || !job->second->machine().HasMember(agent.second);
-    });
-    if (drain.agents.empty()) {
-      drain.answer(drain.count);
-    } else if (drain.until <= now) {
-      drain.answer(absl::DeadlineExceededError(
-          absl::StrCat("node \"", drain.node, "\" is to leave, but is still here")));
-    } else {
-      continue;
-    }
-    drain.answer = nullptr;
-  }
-  std::erase_if(draining_, [](const Draining& drain) { return drain.answer == nullptr; });
 }
 
 WatchId RendezvousLoop::Watch(const std::optional<std::string>& run_id,

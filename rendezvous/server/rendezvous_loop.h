@@ -37,7 +37,7 @@
 #include "base/session_messages.h"
 #include "rendezvous/core/job_machine.h"
 #include "rendezvous/server/hosted_job.h"
-#include "rendezvous/server/round_keeper.h"
+#include "rendezvous/server/job_keeper.h"
 
 namespace muster::rendezvous {
 
@@ -61,6 +61,8 @@ struct WatchedEvent {
   RoundId round;
   int64_t wall_time_ms = 0;
   std::string text;
+  // JobStateName() after it.
+  std::string state;
 };
 
 class WatchSink {
@@ -77,8 +79,8 @@ using WatchId = StrongInt<struct WatchTag, uint64_t>;
 struct RendezvousLoopOptions {
   JobOptions job{};
   Duration retention = std::chrono::minutes(10);
-  // Null: rounds are kept nowhere.
-  std::unique_ptr<RoundKeeper> rounds;
+  // Null: nothing of the jobs is kept.
+  std::unique_ptr<JobKeeper> jobs;
   // Called when a round of the job `watched_job` begins, before any agent is told of it; by whoever
   // turns the loop, and nothing else is handled meanwhile. May be empty.
   std::function<void()> on_round{};
@@ -114,9 +116,15 @@ class RendezvousLoop : private JobOutlet {
   // Of one job, of all if `run_id` is absent, of none if it is empty. NotFound: no such job.
   using StatusAnswer = std::function<void(absl::StatusOr<std::vector<JobStatus>>)>;
   void GetStatus(const std::optional<std::string>& run_id, const StatusAnswer& answer);
-  // Drains a node by name or address: of that job, of every job if `run_id` is absent. Answers how
-  // many agents were told, at once, or with `wait` when they are gone. Codes as in the proto.
-  using DrainAnswer = std::function<void(absl::StatusOr<int>)>;
+  // Drains a node by name or address: of that job, of every job if `run_id` is absent. Answers at
+  // once, or with `wait` when its agents are gone. Codes as in the proto.
+  struct DrainResult {
+    // How many were told.
+    int agents = 0;
+    // One of them hosts this rendezvous, so its process stays until the jobs have ended.
+    bool host_stays = false;
+  };
+  using DrainAnswer = std::function<void(absl::StatusOr<DrainResult>)>;
   struct DrainOrder {
     std::optional<std::string> run_id;
     std::string node;
@@ -128,6 +136,10 @@ class RendezvousLoop : private JobOutlet {
   WatchId Watch(const std::optional<std::string>& run_id, const std::shared_ptr<WatchSink>& sink);
   void Unwatch(WatchId watch);
 
+  // Lets those who wait for this node in the job know. NotFound: no such job, or nobody is in it
+  // yet.
+  void CannotStart(const std::string& run_id, NodeCannotStart node, const CallAnswer& answer);
+
   void HostStopping(const std::string& reason, int exit_code);
   // As RendezvousServer::WaitUntilIdle.
   bool WaitUntilIdle(Duration most, Duration linger);
@@ -135,6 +147,8 @@ class RendezvousLoop : private JobOutlet {
   void Poke();
 
  private:
+  static constexpr size_t kMaxWatchers = 256;
+
   struct Session {
     HostedJob* job = nullptr;
     std::shared_ptr<SessionSink> sink;
@@ -151,6 +165,7 @@ class RendezvousLoop : private JobOutlet {
     // Agents that aren't gone yet, by job.
     std::vector<std::pair<std::string, Incarnation>> agents;
     int count = 0;
+    bool has_host = false;
     Instant until;
     DrainAnswer answer;
   };
@@ -172,7 +187,9 @@ class RendezvousLoop : private JobOutlet {
   void Open(Instant now, SessionId id, Attach attach, const std::shared_ptr<SessionSink>& sink);
   HostedJob* JobFor(const std::string& run_id);
   bool IsAbandoned(const HostedJob& job) const;
+  static absl::Status ShuttingDown();
   void StartDrain(Instant now, CallId call, const DrainOrder& order, DrainAnswer answer);
+  DrainResult ResultOf(const Draining& drain) const;
   void AnswerDrains(Instant now);
   void PublishIdleness(Instant now);
   Instant NextWakeup() const;
@@ -180,7 +197,8 @@ class RendezvousLoop : private JobOutlet {
 
   void Send(SessionId session, const RendezvousMessage& message) override;
   void End(SessionId session) override;
-  void Keep(const std::string& run_id, const World& world) override;
+  void RoundBegins(const std::string& run_id) override;
+  bool Keep(const std::string& run_id, KeepId keep, const JobRecord& record) override;
   void Report(const std::string& run_id, RoundId round, const std::string& text) override;
 
   RendezvousLoopOptions options_;

@@ -171,13 +171,15 @@ struct Pair {
   Attach attaches[2];
   SessionId sessions[2];
   World world;
-  using Drained = std::future<absl::StatusOr<int>>;
+  using Drained = std::future<absl::StatusOr<RendezvousLoop::DrainResult>>;
   // A caller that waits for the node's end; `call` is its name.
   Drained Drain(const std::string& node, Duration wait) {
-    auto answer = std::make_shared<std::promise<absl::StatusOr<int>>>();
+    auto answer = std::make_shared<std::promise<absl::StatusOr<RendezvousLoop::DrainResult>>>();
     waiter = answer;
-    call = loop.Drain({"job", node, wait},
-                      [answer](absl::StatusOr<int> told) { answer->set_value(std::move(told)); });
+    call =
+        loop.Drain({"job", node, wait}, [answer](absl::StatusOr<RendezvousLoop::DrainResult> told) {
+          answer->set_value(std::move(told));
+        });
     return answer->get_future();
   }
 
@@ -371,7 +373,7 @@ TEST(RendezvousLoop, ADrainIsAnsweredWhenItsNodeIsGone) {
     EXPECT_EQ(answer.wait_for(seconds(0)), std::future_status::timeout);
     pair.loop.TakeMessage(pair.sessions[i], StopDone{stop->world, 29401});
   }
-  EXPECT_EQ(answer.get().value_or(0), 1);
+  EXPECT_EQ(answer.get().value_or(RendezvousLoop::DrainResult()).agents, 1);
 }
 
 TEST(RendezvousLoop, ADrainsWaitEndsByTheClock) {
@@ -402,7 +404,9 @@ TEST(RendezvousLoop, TooManyWaitingDrainsAreRefused) {
   for (int i = 0; i < 256; ++i) answers.push_back(pair.Drain("node-b", minutes(1)));
   EXPECT_EQ(pair.Drain("node-b", minutes(1)).get().status().code(),
             absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(pair.Drain("node-b", Duration(0)).get().value_or(0), 1) << "it needn't wait";
+  EXPECT_EQ(pair.Drain("node-b", Duration(0)).get().value_or(RendezvousLoop::DrainResult()).agents,
+            1)
+      << "it needn't wait";
   pair.loop.CancelDrain(CallId(pair.call.value - 5));
   answers.push_back(pair.Drain("node-b", minutes(1)));
   EXPECT_EQ(answers.back().wait_for(seconds(0)), std::future_status::timeout);

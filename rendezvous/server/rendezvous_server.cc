@@ -8,10 +8,10 @@
 
 #include "absl/status/status.h"
 #include "rendezvous/server/first_byte_listener.h"
+#include "rendezvous/server/job_keeper.h"
+#include "rendezvous/server/job_store.h"
 #include "rendezvous/server/rendezvous_loop.h"
 #include "rendezvous/server/rendezvous_service.h"
-#include "rendezvous/server/round_keeper.h"
-#include "rendezvous/server/round_store.h"
 #include "spdlog/spdlog.h"
 
 namespace muster::rendezvous {
@@ -64,7 +64,7 @@ absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(
 
   RendezvousLoopOptions loop{.job = options.job,
                              .retention = options.retention,
-                             .rounds = nullptr,
+                             .jobs = nullptr,
                              .on_round = {},
                              .watched_job = options.non_grpc_job,
                              .clock = options.clock};
@@ -76,9 +76,9 @@ absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(
   }
   if (options.standalone) loop.job.startup_quiet = Duration(0);
   if (!options.state_dir.empty()) {
-    auto rounds = RoundStore::Open(options.state_dir);
-    if (!rounds.ok()) return rounds.status();
-    loop.rounds = std::make_unique<RoundKeeper>(*std::move(rounds));
+    auto jobs = JobStore::Open(options.state_dir);
+    if (!jobs.ok()) return jobs.status();
+    loop.jobs = std::make_unique<JobKeeper>(*std::move(jobs));
   }
   parts->loop = std::make_unique<RendezvousLoop>(std::move(loop));
   parts->service = NewRendezvousService(parts->loop.get());

@@ -91,6 +91,9 @@ class FakeAgent {
 
   RoundScope scope() const { return {"job", attach_.incarnation, world_}; }
   const World& world() const { return world_; }
+  // As the last StartRound said.
+  GroupRank group_rank() const { return attach_.running->group_rank; }
+  const std::optional<Commit>& resume() const { return attach_.running->last_commit; }
   RecordingObserver& observer() { return observer_; }
   RendezvousClient& client() { return *client_; }
   void Leave() {
@@ -511,15 +514,33 @@ TEST(RendezvousServer, ARestartedOneRecoversTheRunningWorld) {
   EXPECT_EQ(*trio.agents[0]->Get("key", Duration(0)).get(), "value");
 }
 
-TEST(RendezvousServer, KeepsRoundNumbersOverARestart) {
-  const std::string dir =
-      ::testing::TempDir() + "/rounds_of_server_test." + std::to_string(getpid());
+TEST(RendezvousServer, KeepsRoundCommitAndResultOverARestart) {
+  const std::string dir = ::testing::TempDir() + "/jobs_of_server_test." + std::to_string(getpid());
+  const Commit commit{40, "/shared/step-40"};
   {
     Trio trio({.state_dir = dir});
     EXPECT_EQ(trio.agents[0]->world().round, RoundId(1));
+    for (auto& agent : trio.agents) {
+      if (agent->group_rank() != GroupRank(0)) continue;
+      agent->client().Send(CommitDone{agent->world(), commit});
+      EXPECT_EQ(agent->observer().NextMessage<CommitNoted>()->commit, commit);
+    }
   }
-  Trio trio({.state_dir = dir});
-  EXPECT_EQ(trio.agents[0]->world().round, RoundId(2));
+  // Agents that know nothing.
+  {
+    Trio trio({.state_dir = dir});
+    EXPECT_EQ(trio.agents[0]->world().round, RoundId(2));
+    for (auto& agent : trio.agents) {
+      EXPECT_EQ(agent->resume(), commit);
+      agent->client().Send(NodeSucceeded{agent->world()});
+    }
+    for (auto& agent : trio.agents)
+      EXPECT_TRUE(agent->observer().NextMessage<JobEnded>()->verdict.succeeded);
+  }
+  auto server = StartServer({.state_dir = dir});
+  FakeAgent late(server->port(), "late", Terms(2, 3));
+  late.Attach();
+  EXPECT_TRUE(late.observer().NextMessage<JobEnded>()->verdict.succeeded);
 }
 
 }  // namespace

@@ -352,9 +352,25 @@ class RendezvousService : public proto::Rendezvous::CallbackService {
     order.wait = Wait(request->wait_ms());
     if (request->has_run_id()) order.run_id = request->run_id();
     reactor->SetDrain(
-        loop_->Drain(std::move(order), [reactor, reply](const absl::StatusOr<int>& agents) {
-          reactor->Answer(agents.status(), [&] { reply->set_agents(*agents); });
-        }));
+        loop_->Drain(std::move(order),
+                     [reactor, reply](const absl::StatusOr<RendezvousLoop::DrainResult>& result) {
+                       reactor->Answer(result.status(), [&] {
+                         reply->set_agents(result->agents);
+                         reply->set_host_stays(result->host_stays);
+                       });
+                     }));
+    return reactor.get();
+  }
+
+  grpc::ServerUnaryReactor* CannotStart(grpc::CallbackServerContext* /*context*/,
+                                        const proto::CannotStartRequest* request,
+                                        proto::CannotStartReply* /*reply*/) override {
+    auto reactor = CallReactor::New(loop_);
+    NodeCannotStart node{.node_name = request->node_name().substr(0, kMaxName),
+                         .reason = request->reason().substr(0, kMaxText)};
+    loop_->CannotStart(
+        request->run_id(), std::move(node),
+        [reactor](const absl::StatusOr<std::string>& a) { reactor->Answer(a.status()); });
     return reactor.get();
   }
 

@@ -1,4 +1,4 @@
-// A loop and its keeper of rounds as gRPC's threads use them: every node is a thread with a fake
+// A loop and its keeper of records as gRPC's threads use them: every node is a thread with a fake
 // stream, and others look on, all at once. What must hold whoever turns the loop; and, under
 // ThreadSanitizer, that nobody touches what the one who turns it has for itself.
 #include <unistd.h>
@@ -20,8 +20,8 @@
 #include "base/entropy.h"
 #include "base/mutex.h"
 #include "gtest/gtest.h"
+#include "rendezvous/server/job_keeper.h"
 #include "rendezvous/server/rendezvous_loop.h"
-#include "rendezvous/server/round_keeper.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -157,12 +157,12 @@ class Calls {
 
 std::string RunId(int job) { return "job-" + std::to_string(job); }
 
-RendezvousLoopOptions Options(std::unique_ptr<RoundKeeper> rounds) {
+RendezvousLoopOptions Options(std::unique_ptr<JobKeeper> jobs) {
   RendezvousLoopOptions options;
   options.job.startup_quiet = Duration(0);
   // A slow machine loses nobody.
   options.job.lease = options.job.reattach_grace = kPatience;
-  options.rounds = std::move(rounds);
+  options.jobs = std::move(jobs);
   return options;
 }
 
@@ -329,7 +329,7 @@ class Onlooker {
     CallAnswer drained =
         calls_.Expect([](const auto& answer) { return absl::IsNotFound(answer.status()); });
     loop_.Drain({.run_id = std::nullopt, .node = "nobody", .wait = kPatience},
-                [drained](const absl::StatusOr<int>& count) {
+                [drained](const absl::StatusOr<RendezvousLoop::DrainResult>& count) {
                   count.ok() ? drained(std::string()) : drained(count.status());
                 });
     loop_.Poke();
@@ -361,10 +361,10 @@ std::string FreshDir() {
   return ::testing::TempDir() + "/rendezvous_threads." + std::to_string(getpid());
 }
 
-std::unique_ptr<RoundKeeper> OpenKeeper(const std::string& dir) {
-  auto store = RoundStore::Open(dir);
+std::unique_ptr<JobKeeper> OpenKeeper(const std::string& dir) {
+  auto store = JobStore::Open(dir);
   EXPECT_TRUE(store.ok()) << store.status();
-  return store.ok() ? std::make_unique<RoundKeeper>(*std::move(store)) : nullptr;
+  return store.ok() ? std::make_unique<JobKeeper>(*std::move(store)) : nullptr;
 }
 
 TEST(RendezvousThreads, JobsGoThroughTheirRoundsWhoeverTurnsTheLoop) {
@@ -391,8 +391,12 @@ TEST(RendezvousThreads, JobsGoThroughTheirRoundsWhoeverTurnsTheLoop) {
     EXPECT_TRUE(loop.WaitUntilIdle(kPatience, Duration(0)));
     for (const auto& node : nodes) EXPECT_EQ(node->rounds(), kRounds);
   }
-  for (int job = 0; job < kJobs; ++job)
-    EXPECT_EQ(OpenKeeper(dir)->HighestRound(RunId(job)), RoundId(kRounds));
+  for (int job = 0; job < kJobs; ++job) {
+    const JobRecord record = OpenKeeper(dir)->RecordOf(RunId(job));
+    EXPECT_EQ(record.world.round, RoundId(kRounds));
+    EXPECT_TRUE(record.verdict && record.verdict->succeeded);
+    EXPECT_TRUE(record.commit.has_value());
+  }
 }
 
 // Asks everything that can be asked of a loop, until well after it has stopped.
@@ -425,7 +429,7 @@ class Asker {
     });
     CallAnswer drained = calls_.Expect([](const auto&) { return true; });
     loop_.Drain({.run_id = std::nullopt, .node = attach.node_name, .wait = kPatience},
-                [drained](const absl::StatusOr<int>& count) {
+                [drained](const absl::StatusOr<RendezvousLoop::DrainResult>& count) {
                   count.ok() ? drained(std::string()) : drained(count.status());
                 });
     loop_.TakeMessage(sessions_.back(), Heartbeat{1});
@@ -481,25 +485,29 @@ TEST(RendezvousThreads, AStopAnswersWhatIsAskedMeanwhile) {
 TEST(RendezvousThreads, ManyThreadsMayUseAKeeper) {
   constexpr int kThreads = 4;
   const std::string dir = FreshDir() + ".keeper";
+  std::atomic<uint64_t> called = 0;
   {
-    std::unique_ptr<RoundKeeper> keeper = OpenKeeper(dir);
+    std::unique_ptr<JobKeeper> keeper = OpenKeeper(dir);
     std::vector<std::thread> threads;
     for (int i = 0; i < kThreads; ++i) {
-      threads.emplace_back([&keeper, i] {
+      threads.emplace_back([&keeper, &called, i] {
         const std::string other = RunId((i + 1) % kThreads);
         for (uint64_t round = 1; round <= kRounds; ++round) {
-          keeper->Keep(RunId(i), {RoundId(round), base::FreshId<WorldId>()});
-          EXPECT_EQ(keeper->HighestRound(RunId(i)), RoundId(round));
-          EXPECT_LE(keeper->HighestRound(other), RoundId(kRounds));
+          JobRecord record;
+          record.world = {RoundId(round), base::FreshId<WorldId>()};
+          keeper->Keep(RunId(i), record, [&called] { ++called; });
+          EXPECT_EQ(keeper->RecordOf(RunId(i)), record);
+          EXPECT_LE(keeper->RecordOf(other).world.round, RoundId(kRounds));
         }
         if (i == 0) keeper->Forget(RunId(i));
       });
     }
     for (std::thread& thread : threads) thread.join();
   }
-  std::unique_ptr<RoundKeeper> again = OpenKeeper(dir);
+  EXPECT_EQ(called, kThreads * kRounds);
+  std::unique_ptr<JobKeeper> again = OpenKeeper(dir);
   for (int i = 0; i < kThreads; ++i)
-    EXPECT_EQ(again->HighestRound(RunId(i)), RoundId(i == 0 ? 0 : kRounds));
+    EXPECT_EQ(again->RecordOf(RunId(i)).world.round, RoundId(i == 0 ? 0 : kRounds));
 }
 
 }  // namespace

@@ -19,6 +19,9 @@ void SetNode(const NodeStatus& node, proto::NodeStatus* out) {
   out->set_attached(node.attached);
   out->set_since_last_message_ns(node.since_last_message.count());
   out->set_set_aside(node.is_set_aside);
+  out->set_set_aside_left_ns(node.set_aside_left.count());
+  out->set_hosts_rendezvous(node.hosts_rendezvous);
+  if (node.leaves_because) out->set_leaves_because(*node.leaves_because);
 }
 
 void SetJob(const JobStatus& job, proto::JobStatus* out) {
@@ -31,6 +34,7 @@ void SetJob(const JobStatus& job, proto::JobStatus* out) {
   if (job.last_commit) *out->mutable_last_commit() = ToProto(*job.last_commit);
   for (const NodeStatus& node : job.nodes) SetNode(node, out->add_nodes());
   if (job.verdict) *out->mutable_verdict() = ToProto(*job.verdict);
+  if (job.departed_host) out->set_departed_host(job.departed_host->node_name);
 }
 
 }  // namespace
@@ -48,6 +52,7 @@ proto::WatchEvent EventToProto(const WatchedEvent& event) {
   out.set_round(event.round.value);
   out.set_wall_time_ms(event.wall_time_ms);
   out.set_text(event.text);
+  out.set_state(event.state);
   return out;
 }
 

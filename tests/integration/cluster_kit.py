@@ -9,6 +9,7 @@ import termios
 import process_kit
 from process_kit import wait_for
 
+ALLREDUCE = os.path.join(process_kit.ROOT, "examples", "allreduce", "allreduce")
 CASE_WORKER = os.path.join(process_kit.ROOT, "tests", "integration", "case_worker")
 # Once for each line that a worker prints of itself: "RANK/WORLD attempt N".
 PLACE = 'echo "$RANK/$WORLD_SIZE attempt $TORCHELASTIC_RESTART_COUNT"; '
@@ -70,7 +71,7 @@ class Cluster(process_kit.Case):
 
     def node_rows(self):
         """[name, address, place, stream, age in seconds] of each node of all jobs."""
-        found = re.findall(r"^  (\S+) +(\S+) +(\d+|waits|spare) +(attached|away) +(\d+\.\d) s$",
+        found = re.findall(r"^  (\S+) +(\S+) +(\d+|waits|spare) +(attached|away) +(\d+\.\d) s(?:  .*)?$",
                            self.status(), re.MULTILINE)
         return [[*row[:4], float(row[4])] for row in found]
 

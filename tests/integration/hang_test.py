@@ -35,7 +35,8 @@ class Hangs(process_kit.Case):
     def test_the_rank_that_is_behind_is_the_cause(self):
         process = self.watched("--nproc-per-node=3", "--log-dir=logs", "--no-python", WORKER, "loop", 1)
         self.assert_ends(process, 137, "rank 1 (local rank 1, pid ",
-                         "hung and was killed: it completed no step for ", "after step 5",
+                         "hung and was killed: it completed no step for ",
+                         "after step 5 (--hang-timeout=",
                          "ranks 0, 2 got further and stand still as well",
                          "last step : 5", "rank      : 1 (local_rank: 1)", "hung and was killed; ")
         result = self.result()

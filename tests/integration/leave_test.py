@@ -24,7 +24,7 @@ def has_socket(pid):
     return False
 
 
-class Leaving(process_kit.Case):
+class Nodes(process_kit.Case):
     def setUp(self):
         super().setUp()
         self.port = process_kit.free_port()
@@ -67,6 +67,8 @@ class Leaving(process_kit.Case):
     def drain(self, *words):
         return self.run_to_end("drain", self.endpoint, *words)
 
+
+class Leaving(Nodes):
     def test_a_preempted_node_saves_with_all_and_the_others_go_on_from_there(self):
         nodes = [self.node(i, nnodes="1:2") for i in (1, 2)]
         self.wait_for_steps(0, ranks=2)
@@ -176,11 +178,22 @@ class Leaving(process_kit.Case):
         self.wait_for_steps(0, ranks=3)
         self.write("notice", "")
         nodes[1].signal(signal.SIGUSR1)
-        self.assert_ends(nodes[0], 75, "preempted (preemption notice " + notice + ")")
+        self.assert_ends(nodes[0], 75, "preempted (preemption notice " + notice +
+                         ": remove the file before the node is started again)")
         self.assert_ends(nodes[1], 75, "preempted (preemption signal SIGUSR1)")
         self.wait_for_steps(1)
         self.assert_no_step_is_repeated()
         self.end(nodes[2])
+
+    def test_a_notice_that_was_left_over_is_to_be_removed(self):
+        other = self.node(2, nnodes="1:2")
+        self.wait_for_steps(0)
+        notice = self.write("notice", "")
+        node = self.node(1, "--preemption-file=" + notice, nnodes="1:2")
+        self.assertIn(node.wait(), (75, 143), node.said())
+        self.assertIn("preemption notice " + notice + ", left over from before this start: remove "
+                      "the file before the node is started again", node.err)
+        self.end(other)
 
     def test_a_notice_in_no_folder_is_said(self):
         node = self.node(1, "--preemption-file=" + self.work + "/none/notice")
@@ -226,6 +239,89 @@ class Leaving(process_kit.Case):
         self.wait_for_steps(1)
         self.assert_no_step_is_repeated()
         self.end(nodes[1])
+
+
+class Host(Nodes):
+    """The node that leaves hosts the rendezvous."""
+
+    def setUp(self):
+        super().setUp()
+        self.daemon.signal(signal.SIGTERM)
+        self.assert_ends(self.daemon, 0)
+
+    def pair(self, mode="save"):
+        host = self.node(1, nnodes="1:2", mode=mode)
+        wait_for(lambda: self.status().code == 0, "the rendezvous")
+        other = self.node(2, nnodes="1:2", mode=mode)
+        wait_for(lambda: read(os.path.join(self.work, "steps.1")), "two ranks")
+        return host, other
+
+    def node(self, number, *options, **more):
+        return super().node(number, "--scale-up=immediate", *options, **more)
+
+    def status(self):
+        return self.run_to_end("status", self.endpoint)
+
+    def attempt(self):
+        return self.log()[0][-1][0]
+
+    def end_other(self, host, other, code):
+        self.assertTrue(host.is_running(), host.said())
+        other.signal(signal.SIGINT)
+        self.assert_ends(other, 130)
+        self.assert_ends(host, code)
+
+    def test_a_drained_host_is_said_to_stay_and_shown_until_the_job_ends(self):
+        host, other = self.pair()
+        before = self.attempt()
+        self.assertRegex(self.status().out, r"\(127\.0\.0\.1\).* s +hosts the rendezvous\n")
+        drain = self.drain("--wait", "127.0.0.1")
+        self.assertEqual(drain.code, 1, drain.said())
+        self.assertEqual(
+            drain.err, "muster: the workers of node 127.0.0.1 have left, but its muster process "
+            "must stay until the job ends, since it hosts the rendezvous: don't switch the node "
+            "off while `muster status --rdzv-endpoint 127.0.0.1:%d` names it\n" % self.port)
+        self.assertRegex(self.status().out, r"the workers of node \S+\(127\.0\.0\.1\) have left "
+                         "job, but its muster process hosts the rendezvous and stays until the job "
+                         "ends\n")
+        again = self.drain("127.0.0.1")
+        self.assertEqual((again.code, again.err), (drain.code, drain.err))
+        self.wait_for_steps(before + 1)
+        self.end_other(host, other, 75)
+        self.assertIn("so its muster process stays until the job ends: don't switch it off before",
+                      host.err)
+
+    def test_without_wait_the_drain_of_the_host_says_so_too(self):
+        host, other = self.pair()
+        before = self.attempt()
+        drain = self.drain("127.0.0.1")
+        self.assertEqual(drain.code, 0, drain.said())
+        self.assertIn("node 127.0.0.1 is to leave, as soon as its job lets it; its muster process "
+                      "stays until the job ends, since it hosts the rendezvous", drain.err)
+        self.wait_for_steps(before + 1)
+        self.end_other(host, other, 75)
+
+    def check_told_to_go(self, mode, code, *sentences):
+        host, other = self.pair(mode)
+        before = self.attempt()
+        # By then the agents know what the workers can do.
+        self.wait_for_steps(before, ranks=2)
+        host.signal(signal.SIGTERM)
+        host.wait_for_output("this process hosts the rendezvous and stays until the job ends on the "
+                             "other nodes; a second signal ends the job on all of them")
+        self.wait_for_steps(before + 1)
+        host.wait_for_output("this node hosts the rendezvous and stays until the other nodes are done")
+        self.assertIn(" have left job, but its muster process hosts the rendezvous and stays until "
+                      "the job ends", self.status().out)
+        self.end_other(host, other, code)
+        for sentence in sentences:
+            self.assertIn(sentence, host.err)
+
+    def test_a_host_that_is_told_to_go_says_that_it_stays(self):
+        self.check_told_to_go("save", 75, "so its muster process stays until the job ends")
+
+    def test_so_does_one_whose_workers_are_stopped_at_once(self):
+        self.check_told_to_go("report", 143, "stopped by SIGTERM: stopping the workers; this process")
 
 
 class Alone(process_kit.Case):

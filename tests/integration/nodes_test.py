@@ -76,6 +76,61 @@ class Layouts(Cluster):
         daemon.signal(signal.SIGTERM)
         self.assert_ends(daemon, 0)
 
+    def test_a_node_that_cannot_start_is_named_to_those_who_wait(self):
+        daemon = self.start("rendezvous", "--listen=127.0.0.1:%d" % self.port)
+        daemon.wait_for_output("listens at")
+        first = self.elastic(1, "--no-python", "sh", "-c", PLACE)
+        first.wait_for_output("waiting for 1 more node (1 of 2 nodes is here)")
+        broken = self.elastic(2, "--no-python", "./no-such-program")
+        self.assert_ends(broken, 127, 'the program "./no-such-program" does not exist')
+        first.wait_for_output('(127.0.0.2) could not start: the program "./no-such-program" does '
+                              "not exist; check the path")
+        self.assertTrue(first.is_running())
+        second = self.elastic(2, "--no-python", "sh", "-c", PLACE)
+        for node in (first, second):
+            self.assert_ends(node, 0)
+        daemon.signal(signal.SIGTERM)
+        self.assert_ends(daemon, 0)
+
+    def test_a_frozen_rendezvous_is_told_from_none(self):
+        daemon = self.start("rendezvous", "--listen=127.0.0.1:%d" % self.port)
+        daemon.wait_for_output("listens at")
+        daemon.signal(signal.SIGSTOP)
+        endpoint = "--rdzv-endpoint=127.0.0.1:%d" % self.port
+        for words, more in ((["status"], ""), (["drain", "n"], ""),
+                            (["drain", "n", "--wait"], ", or ask again: an order that was given "
+                                                       "stands")):
+            asked = self.run_to_end(*words, endpoint)
+            self.assert_ends(asked, 69)
+            self.assertEqual(
+                asked.err, "muster: no muster rendezvous answers at 127.0.0.1:%d: no answer came "
+                "within 5 s, so its process may be stopped (SIGSTOP) or overloaded, or its host "
+                "cut off; look at it, or name another one with --rdzv-endpoint%s\n" % (self.port, more))
+        daemon.signal(signal.SIGCONT)
+        daemon.signal(signal.SIGTERM)
+        self.assert_ends(daemon, 0)
+
+    def test_a_watch_goes_on_over_a_restart_of_the_rendezvous(self):
+        listen = "--listen=127.0.0.1:%d" % self.port
+        daemon = self.start("rendezvous", listen)
+        daemon.wait_for_output("listens at")
+        watcher = self.start("status", "--watch", "--rdzv-endpoint=127.0.0.1:%d" % self.port)
+        watcher.wait_for_output("no jobs")
+        daemon.signal(signal.SIGKILL)
+        daemon.wait()
+        watcher.wait_for_output("lost the rendezvous at 127.0.0.1:%d; trying to reach it again for "
+                                "60 s" % self.port)
+        daemon = self.start("rendezvous", listen)
+        daemon.wait_for_output("listens at")
+        watcher.wait_for_output("reached the rendezvous at 127.0.0.1:%d again" % self.port)
+        wait_for(lambda: watcher.out.count("no jobs") == 2, "the table anew")
+        node = self.elastic(1, "--no-python", "sh", "-c", PLACE, nnodes="1")
+        self.assert_ends(node, 0)
+        watcher.wait_for_output("succeeded")
+        daemon.signal(signal.SIGTERM)
+        self.assert_ends(daemon, 0)
+        self.assert_ends(watcher, 0, "has ended, and what it did is over")
+
     def test_status_without_a_rendezvous(self):
         status = self.run_to_end("status", "--rdzv-endpoint=127.0.0.1:%d" % self.port)
         self.assert_ends(status, 69, "127.0.0.1:%d" % self.port)

@@ -240,7 +240,7 @@ class Ends(Ssh):
         terminal.type(b"\x03")
         self.assert_ends_soon(process, 130, "stopped by SIGINT")
         self.assertEqual(process.err.splitlines().count("muster: stopped by SIGINT"), 1, process.err)
-        self.assertEqual(process.err.count("a second signal kills them"), 1, process.err)
+        self.assertEqual(process.err.count("a second signal kills the workers"), 1, process.err)
         for host in ("127.0.0.2", "127.0.0.3"):
             self.assertIn("muster: host %s: 2 workers of this node were stopped" % host, process.err)
 
@@ -266,7 +266,7 @@ class Ends(Ssh):
                                 "trap '' TERM INT; : > up.$RANK; while :; do sleep 0.1; done")
         self.wait_for_files(["up.0", "up.1"])
         process.signal(signal.SIGINT)
-        process.wait_for_output("a second signal kills them")
+        process.wait_for_output("a second signal kills the workers")
         process.signal(signal.SIGINT)
         self.assert_ends_soon(process, 130)
 

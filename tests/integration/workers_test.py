@@ -2,7 +2,9 @@
 """What each worker gets for itself: processors, a GPU, signals; and what a launcher above is told."""
 import json
 import os
+import shutil
 import signal
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -37,6 +39,31 @@ class Processors(process_kit.Case):
         self.assertTrue(got[0] and got[1] and got[0] | got[1] <= own, got)
         # The negative control: unbound, both have all.
         self.assertEqual(self.allowed("--nproc-per-node=2"), {0: own, 1: own})
+
+    def test_a_core_each_as_mpirun_gives_it(self):
+        own = os.sched_getaffinity(0)
+        if len(own) < 2:
+            self.skipTest("there is one processor")
+        got = self.allowed("--nproc-per-node=2", "--bind-to=core")
+        self.assertEqual(got[0] & got[1], set())
+        self.assertTrue(got[0] | got[1] <= own, got)
+        self.assertEqual(self.allowed("--nproc-per-node=2", "--bind-to=none"), {0: own, 1: own})
+        if shutil.which("mpirun"):
+            shown = subprocess.run(
+                ["mpirun", "--allow-run-as-root", "--bind-to", "core", "--map-by", "core", "-np", "2",
+                 "/usr/bin/python3", "-c", "import os, json; print(json.dumps([int(os.environ["
+                 "'OMPI_COMM_WORLD_RANK']), sorted(os.sched_getaffinity(0))]))"],
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+            self.assertEqual(shown.returncode, 0, shown.stderr)
+            theirs = {rank: set(cpus) for rank, cpus in map(json.loads, shown.stdout.splitlines())}
+            self.assertEqual(got, theirs)
+
+    def test_more_workers_than_cores_cannot_have_one_each(self):
+        process = self.standalone("--nproc-per-node=4096", "--bind-to=core", "--no-python", "true")
+        self.assert_ends(process, 64, "--bind-to=core: there are 4096 workers and",
+                         "start fewer workers, or leave --bind-to out")
+        process = self.standalone("--bind-to=core", "--numa-binding=node", "--no-python", "true")
+        self.assert_ends(process, 64, "both bind workers to processors; give one")
 
     def test_preloaded_workers_have_their_processors_and_their_input(self):
         if len(os.sched_getaffinity(0)) < 2:

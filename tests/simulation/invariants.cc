@@ -3,6 +3,7 @@
 #include "tests/simulation/invariants.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace muster::simulation {
 namespace {
@@ -22,14 +23,20 @@ void Invariants::Break(const std::string& rule) {
 
 // ---- what the rendezvous hears -------------------------------------------------------------
 
-void Invariants::RendezvousStarted(int /*life*/, RoundId kept_round) {
+void Invariants::RendezvousStarted(const rendezvous::JobRecord& kept) {
   sessions_.clear();
   open_world_ = -1;
   last_world_ = -1;
-  known_ = Knowledge{.round = kept_round};
-  commit_told_in_ = RoundId();
+  Knowledge before = std::exchange(known_, Knowledge{.round = kept.world.round});
+  if (parts_.options.keeps_state) {
+    // What was ever told to anybody is known for good.
+    known_.commit = std::move(before.commit);
+    if (!verdict_) verdict_ = kept.verdict;
+  } else {
+    commit_told_in_ = RoundId();
+    verdict_.reset();
+  }
   commit_is_ours_ = false;
-  verdict_.reset();
   first_world_ = parts_.worlds.size();
   charged_worlds_.clear();
   set_aside_.clear();

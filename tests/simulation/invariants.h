@@ -27,7 +27,8 @@ class Invariants {
   void Break(const std::string& rule);
 
   // ---- the rendezvous
-  void RendezvousStarted(int life, RoundId kept_round);
+  // `kept`: what its earlier lives kept; what it should have kept is known here too.
+  void RendezvousStarted(const rendezvous::JobRecord& kept);
   void RendezvousCrashed() { sessions_.clear(); }
   // Before the step.
   void RendezvousHears(const rendezvous::JobEvent& event);

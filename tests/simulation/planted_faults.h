@@ -35,6 +35,7 @@ inline constexpr PlantedFaultName kPlantedFaults[] = {
     {PlantedFault::kGrowsAfterSuccess, "grows after success"},
     {PlantedFault::kLeaverKept, "leaver kept"},
     {PlantedFault::kStepNotAwaited, "step not awaited"},
+    {PlantedFault::kCommitNotKept, "commit not kept"},
 };
 
 struct Finding {

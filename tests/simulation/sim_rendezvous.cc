@@ -15,11 +15,11 @@ void SimRendezvous::Start() {
   options.startup_quiet = parts_.options.startup_quiet;
   options.set_aside_for = parts_.options.set_aside_for;
   options.checkpoint_patience = parts_.options.shutdown_timeout;
-  if (parts_.options.keeps_state) options.highest_round = kept_round_;
+  if (parts_.options.keeps_state) options.record = kept_;
   machine_.emplace(parts_.options.terms.run_id, options, LocalNow());
   timer_at_ = Instant::Never();
   parts_.network.SetServerUp();
-  parts_.invariants.RendezvousStarted(life_, options.highest_round);
+  parts_.invariants.RendezvousStarted(options.record);
   WatchTimer();
 }
 
@@ -119,9 +119,7 @@ void SimRendezvous::Perform(rendezvous::EndSession& effect) {
   parts_.network.CloseServerEnd(effect.session);
 }
 
-void SimRendezvous::Perform(rendezvous::RoundStarted& effect) {
-  kept_round_ = std::max(kept_round_, effect.world.round);
-}
+void SimRendezvous::Perform(rendezvous::KeepRecord& effect) { kept_ = std::move(effect.record); }
 
 void SimRendezvous::Perform(rendezvous::Record& effect) {
   if (parts_.trace.is_on()) parts_.trace.Add(parts_.queue.now(), "rendezvous: " + effect.text);

@@ -50,7 +50,8 @@ class SimRendezvous {
 
   void Perform(rendezvous::SendMessage& effect);
   void Perform(rendezvous::EndSession& effect);
-  void Perform(rendezvous::RoundStarted& effect);
+  void Perform(rendezvous::RoundStarted&) {}
+  void Perform(rendezvous::KeepRecord& effect);
   void Perform(rendezvous::RoundOver&) {}
   void Perform(rendezvous::Record& effect);
 
@@ -62,7 +63,7 @@ class SimRendezvous {
   Instant timer_at_ = Instant::Never();
   std::deque<rendezvous::JobEvent> inbox_;
   // --state-dir.
-  RoundId kept_round_;
+  rendezvous::JobRecord kept_;
 };
 
 }  // namespace muster::simulation

@@ -91,10 +91,9 @@ class Newer(CaseTest):
     pass
 
 
-# Of --preload: programs that aren't Python's are refused, and a wrapper around Python runs once, before the workers.
+# Of --preload: programs that aren't Python's are refused.
 def can_be_preloaded(case):
-    return "--no-python" not in case.options and ("PET_NO_PYTHON", "1") not in case.environment and \
-        case.name != "python_exec"
+    return "--no-python" not in case.options and ("PET_NO_PYTHON", "1") not in case.environment
 
 
 @add_cases("Arguments", can_be_preloaded)

@@ -98,10 +98,10 @@ class Log:
         self.processes = []
         open(self.path, "w").close()
 
-    def run(self, argv):
-        """Starts a program; its output is kept for the case that something goes wrong."""
+    def run(self, argv, **more):
+        """Starts a program with more in its environment; its output is kept, in said.N of the folder."""
         environment = dict(os.environ, OMP_NUM_THREADS="1", EVENT_LOG=self.path,
-                           TMPDIR=self.folder)
+                           TMPDIR=self.folder, **more)
         with open("%s/said.%d" % (self.folder, len(self.processes)), "wb") as said:
             process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=said, stderr=said,
                                        env=environment, cwd=self.folder, start_new_session=True)

@@ -15,7 +15,7 @@ import launchers
 import results
 
 TRUE = ["/bin/true"]
-TORCH = ["/usr/bin/python3", "-c", "import torch"]
+TORCH = ["/usr/bin/python3", os.path.join(launchers.HERE, "import_torch.py")]
 WRITER = ["/usr/bin/python3", "-S", os.path.join(launchers.HERE, "log_writer.py")]
 WRITERS = 8
 # Of DESIGN: lines are whole and in order at this rate.
@@ -27,7 +27,7 @@ def times(names, n, command, runs):
     samples = {name: [] for name in names}
     for run in range(runs + 1):
         for name in names:
-            took = launchers.seconds(name, n, command)
+            took = launchers.seconds(name, n, command[1:] if name == "muster_preload" else command)
             if run > 0:
                 samples[name].append(took)
     samples["limit"] = samples.pop("floor")
@@ -98,7 +98,8 @@ def main():
             middle = results.row("", "s", samples)["limit"]
             rows.append(results.row("%d workers, true" % n, "s", samples, budget=2 * middle + 0.010))
     if "torch" in cases and subprocess.run(TORCH, stderr=subprocess.DEVNULL).returncode == 0:
-        rows += [results.row("%d workers, import torch" % n, "s", times(names, n, TORCH, long_runs)) for n in counts]
+        rows += [results.row("%d workers, import torch" % n, "s", times(names + ["muster_preload"], n, TORCH, long_runs))
+                 for n in counts]
     if "log" in cases:
         rows.append(log_row(names, 5 if args.quick else 25, long_runs))
     results.show("launch", rows)

@@ -15,6 +15,8 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 # share one port, so each gets a rendezvous of its own. Debian's torchrun needs the shim to start.
 LAUNCHERS = {
     "muster": ROOT + "/bazel-bin/launcher/muster run --standalone --nproc-per-node={n} --no-python {cmd}",
+    # Only a script can be forked from a Python that is warm.
+    "muster_preload": ROOT + "/bazel-bin/launcher/muster run --standalone --nproc-per-node={n} --preload=torch {cmd}",
     "floor": ROOT + "/bazel-bin/tools/peers/floor {n} {cmd}",
     "mpirun": "mpirun --allow-run-as-root --oversubscribe --bind-to none -np {n} {cmd}",
     "torchrun": "/usr/bin/python3 " + HERE + "/torchrun_shim.py --nnodes=1 --nproc_per_node={n}"
@@ -76,7 +78,7 @@ def argv(name, n, command, options=()):
 def seconds(name, n, command, limit=120, options=(), stdout=subprocess.PIPE):
     """Wall seconds from exec to exit of one launch; ends the benchmark if it fails."""
     words = argv(name, n, command, options)
-    environment = dict(os.environ, OMP_NUM_THREADS="1")
+    environment = dict(os.environ, OMP_NUM_THREADS="1", PYTHON_EXEC="/usr/bin/python3")
     start = time.monotonic()
     done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=stdout,
                           stderr=subprocess.PIPE, env=environment, timeout=limit)

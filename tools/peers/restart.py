@@ -2,7 +2,7 @@
 """From a fault to the first line of every new worker: muster, torchrun, mpirun, a bare fork and exec.
 
 A worker is killed; a whole node is killed; a whole node is stopped; a node is added; the rendezvous
-is killed and started again. Nodes are launchers on this machine with workers of their own. The
+is killed and started again; a worker of real training is killed (to its next step). Nodes are launchers on this machine with workers of their own. The
 launchers take turns within each run, so that a busy moment of the machine hits them alike.
 """
 import argparse
@@ -15,6 +15,7 @@ import time
 import clusters
 import launchers
 import results
+import training
 
 # Where nothing has happened by then, nothing is expected to.
 PATIENCE = 60
@@ -153,31 +154,35 @@ def rendezvous_restarted(variant):
     return touched
 
 
-# name, what is printed, unit, what measures it, peers, workers of the limit, budget from the limit.
+# name, what is printed, unit, what measures it, peers, what measures the limit, budget from the limit.
 CASES = [
     ("worker", "worker SIGKILL -> 2 x 4 new workers", "s", worker_killed,
-     ["mpirun", "torchrun", "torchrun_default"], 8, lambda limit: 2 * limit + 0.020),
+     ["mpirun", "torchrun", "torchrun_default"], lambda: bare(8), lambda limit: 2 * limit + 0.020),
     ("node", "node SIGKILL -> 2 x 2 of the smaller world", "s", node_killed,
-     ["torchrun", "torchrun_default"], 4, lambda limit: 0.200),
+     ["torchrun", "torchrun_default"], lambda: bare(4), lambda limit: 0.200),
     ("frozen", "node SIGSTOP (lease 3 s) -> 2 x 2 of the smaller world", "s", node_stopped,
-     ["torchrun", "torchrun_default"], 4, lambda limit: 3.200),
+     ["torchrun", "torchrun_default"], lambda: bare(4), lambda limit: 3.200),
     ("added", "new node -> 3 x 2 of the larger world", "s", node_added,
-     ["torchrun", "torchrun_default"], 6, lambda limit: None),
+     ["torchrun", "torchrun_default"], lambda: bare(6), lambda limit: None),
     ("rendezvous", "rendezvous killed and restarted: workers touched of 4", "workers",
-     rendezvous_restarted, ["torchrun"], 0, lambda limit: 0),
+     rendezvous_restarted, ["torchrun"], None, lambda limit: 0),
+    ("training", "worker SIGKILL -> next step of 1 x 2 training PyTorch", "s", training.worker_killed,
+     ["by_hand", "torchrun", "torchrun_default"], None, lambda limit: None),
+    ("preload", "the same with --preload", "s", training.worker_killed_warm, [], None, lambda limit: training.WANTED),
 ]
+TORCH_CASES = {"training", "preload"}
 
 
 def measure(case, runs, few, here):
-    _, title, unit, fault, peers, size, budget = case
+    _, title, unit, fault, peers, limit, budget = case
     samples = {name: [] for name in ["muster"] + [p for p in peers if p in here]}
     notes = {}
-    if size:
+    if limit:
         samples["limit"] = []
     for run in range(runs):
         for name in samples:
             if name == "limit":
-                samples[name].append(bare(size))
+                samples[name].append(limit())
                 continue
             # Who hasn't noticed once within a minute needn't be asked again.
             slow = name == "torchrun_default" or (fault is rendezvous_restarted and name != "muster")
@@ -206,7 +211,7 @@ def main():
                         help="comma list (default: all)")
     parser.add_argument("--without-peers", action="store_true", help="muster and the limit alone")
     args = parser.parse_args()
-    here = set()
+    here = set() if args.without_peers else {"by_hand"}
     for name in ("mpirun", "torchrun"):
         problem = "not asked for" if args.without_peers else launchers.is_here(name)
         if problem:
@@ -218,6 +223,11 @@ def main():
     if unknown:
         parser.error("no case %s; there are: %s" %
                      (", ".join(sorted(unknown)), ", ".join(case[0] for case in CASES)))
+    # They train with Debian's PyTorch, which torchrun comes with.
+    problem = launchers.is_here("torchrun")
+    if problem and TORCH_CASES & set(wanted):
+        print("# without training: " + problem, file=sys.stderr)
+        wanted = [name for name in wanted if name not in TORCH_CASES]
     results.show("restart", [measure(case, args.runs, args.quick, here)
                              for case in CASES if case[0] in wanted])
 

@@ -1,0 +1,31 @@
+#include "rendezvous/core/newest_commit.h"
+
+namespace muster::rendezvous {
+
+bool NewestCommit::Learn(const std::optional<Commit>& commit, RoundId told_in) {
+  if (!commit) return false;
+  // Reports of one round differ only by age, and none is newer than what was committed here.
+  const bool is_newer = !commit_ || round_ < told_in ||
+                        (round_ == told_in && !is_ours_ && commit_->step < commit->step);
+  if (!is_newer) return false;
+  // The same one is often told by all who saw the next round.
+  const bool is_news = commit_ != commit;
+  commit_ = commit;
+  round_ = told_in;
+  is_ours_ = false;
+  return is_news;
+}
+
+bool NewestCommit::Add(const Commit& commit, RoundId round) {
+  // Agents may have told of a newer one: they heard of it in this round, before a restart of the
+  // rendezvous, or in a later one. A lower step than that of an earlier round is new.
+  const bool is_older =
+      commit_ && (round < round_ || (round == round_ && commit.step <= commit_->step));
+  if (is_older) return false;
+  commit_ = commit;
+  round_ = round;
+  is_ours_ = true;
+  return true;
+}
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,156 @@
+#include "rendezvous/server/job_store.h"
+
+#include <fcntl.h>
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/text_format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/session_convert.h"
+#include "proto/stored_jobs.pb.h"
+
+namespace muster::rendezvous {
+namespace {
+
+constexpr char kFirstLine[] = "# Jobs of a muster rendezvous; it rewrites this file.\n";
+
+std::string FileIn(const std::string& directory) { return directory + "/jobs"; }
+
+absl::Status Refusal(const std::string& path, int error) {
+  return absl::UnavailableError(
+      absl::StrCat("can't keep the jobs in ", path, ": ", std::strerror(error)));
+}
+
+bool WriteAll(int fd, const std::string& text) {
+  size_t done = 0;
+  while (done < text.size()) {
+    ssize_t wrote = write(fd, text.data() + done, text.size() - done);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) return false;
+    done += static_cast<size_t>(wrote);
+  }
+  return true;
+}
+
+// Keeps the first thing that the parser finds wrong; else it would go to standard error.
+class FirstProblem : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int line, int column, const std::string& text) override {
+    if (text_.empty()) text_ = absl::StrCat("line ", line + 1, ":", column + 1, ": ", text);
+  }
+  void AddWarning(int, int, const std::string&) override {}
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+proto::StoredJob ToStored(const std::string& run_id, const JobRecord& record) {
+  proto::StoredJob out;
+  out.set_run_id(run_id);
+  *out.mutable_world() = ToProto(record.world);
+  if (record.commit) *out.mutable_commit() = ToProto(*record.commit);
+  out.set_commit_round(record.commit_round.value);
+  if (record.verdict) *out.mutable_verdict() = ToProto(*record.verdict);
+  return out;
+}
+
+absl::StatusOr<JobRecord> FromStored(const proto::StoredJob& stored) {
+  JobRecord record;
+  if (stored.run_id().empty()) return absl::InvalidArgumentError("a job has no run_id");
+  absl::StatusOr<World> world = FromProto(stored.world());
+  if (!world.ok()) return world.status();
+  record.world = *world;
+  if (stored.commit_round() > kMaxRound)
+    return absl::InvalidArgumentError("commit_round is out of range");
+  record.commit_round = RoundId(stored.commit_round());
+  if (stored.has_commit()) {
+    absl::StatusOr<Commit> commit = FromProto(stored.commit());
+    if (!commit.ok()) return commit.status();
+    record.commit = *commit;
+  }
+  if (stored.has_verdict()) {
+    absl::StatusOr<Verdict> verdict = FromProto(stored.verdict());
+    if (!verdict.ok()) return verdict.status();
+    record.verdict = *std::move(verdict);
+  }
+  return record;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Open(const std::string& directory) {
+  if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST)
+    return absl::InvalidArgumentError(
+        absl::StrCat("can't make the state directory ", directory, ": ", std::strerror(errno)));
+  std::unique_ptr<JobStore> store(new JobStore(directory));
+  if (absl::Status status = store->Read(); !status.ok()) return status;
+  // A directory that can't be written to is told at the start, not at the first round.
+  if (absl::Status status = store->Write(); !status.ok())
+    return absl::InvalidArgumentError(status.message());
+  return store;
+}
+
+absl::Status JobStore::Keep(const std::string& run_id, const JobRecord& record) {
+  jobs_[run_id] = record;
+  return Write();
+}
+
+absl::Status JobStore::Forget(const std::string& run_id) {
+  if (jobs_.erase(run_id) == 0) return absl::OkStatus();
+  return Write();
+}
+
+absl::Status JobStore::Read() {
+  const std::string path = FileIn(directory_);
+  std::ifstream file(path);
+  if (!file.is_open()) return absl::OkStatus();
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  auto malformed = [&](absl::string_view problem) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " isn't a file of muster's: ", problem,
+                     "; move it away to begin without what it says of earlier jobs"));
+  };
+  if (!text.starts_with(kFirstLine)) return malformed("its first line is another one");
+  google::protobuf::TextFormat::Parser parser;
+  FirstProblem problem;
+  parser.RecordErrorsTo(&problem);
+  proto::StoredJobs stored;
+  if (!parser.ParseFromString(text, &stored)) return malformed(problem.text());
+  for (const proto::StoredJob& job : stored.jobs()) {
+    absl::StatusOr<JobRecord> record = FromStored(job);
+    if (!record.ok()) return malformed(record.status().message());
+    jobs_[job.run_id()] = *std::move(record);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status JobStore::Write() const {
+  proto::StoredJobs stored;
+  for (const auto& [run_id, record] : jobs_) *stored.add_jobs() = ToStored(run_id, record);
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(stored, &text);
+  const std::string path = FileIn(directory_), fresh = path + ".tmp";
+  int fd = open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (fd < 0) return Refusal(fresh, errno);
+  bool written = WriteAll(fd, kFirstLine + text) && fsync(fd) == 0;
+  int error = errno;
+  close(fd);
+  if (!written) return Refusal(fresh, error);
+  if (rename(fresh.c_str(), path.c_str()) != 0) return Refusal(path, errno);
+  int directory = open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory < 0) return Refusal(directory_, errno);
+  bool synced = fsync(directory) == 0;
+  error = errno;
+  close(directory);
+  return synced ? absl::OkStatus() : Refusal(directory_, error);
+}
+
+}  // namespace muster::rendezvous

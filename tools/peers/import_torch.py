@@ -1,0 +1,2 @@
+"""A worker that imports torch and does nothing with it."""
+import torch  # noqa: F401
