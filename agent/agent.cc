@@ -43,13 +43,15 @@ class Agent::Work {
                   .stderr_fd = settings_.stderr_fd,
                   .stdout_filters = settings_.stdout_filters,
                   .stderr_filters = settings_.stderr_filters,
-                  .log_max_bytes = settings_.log_max_bytes});
+                  .log_max_bytes = settings_.log_max_bytes,
+                  .frame_own = settings_.frame_own});
     Verdict verdict = RunWith(pump);
     if (verdict.succeeded) return verdict;
-    std::string report = FailureReport(settings_.program, verdict);
-    if (!report.empty()) pump.Say(report);
+    std::string text = FailureReport(settings_.program, verdict);
     const std::string who = verdict.failures.empty() ? "" : settings_.program + ": ";
-    if (!verdict.reason.empty()) pump.Say("muster: " + who + verdict.reason);
+    if (!text.empty() && !verdict.reason.empty()) text += '\n';
+    if (!verdict.reason.empty()) text += "muster: " + who + verdict.reason;
+    if (!text.empty()) pump.Say(text, /*is_verdict=*/true);
     return verdict;
   }
 

@@ -75,6 +75,10 @@ struct AgentSettings {
   // How the job is called in the failure summary: the program's name.
   std::string program;
 
+  // Makes of a line of our own (the verdict has several) the line that is shown; null: it is shown
+  // as it is. Called on other threads.
+  std::function<std::string(const std::string& text, bool is_verdict)> frame_own;
+
   // Where a launcher above us looks for the cause (our own TORCHELASTIC_ERROR_FILE): gets the
   // failed worker's error record, or one of ours. Empty: nowhere.
   std::string error_file;

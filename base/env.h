@@ -50,6 +50,10 @@ inline constexpr char kStackSignal[] = "MUSTER_STACK_SIGNAL";
 // sense.
 inline constexpr char kConsoleColumns[] = "MUSTER_CONSOLE_COLUMNS";
 
+// Set by `muster remote` for `muster run`, which takes it out of the environment again: what its
+// sentences begin with, so that `muster run --hosts` can tell them from output.
+inline constexpr char kRecordMark[] = "MUSTER_RECORD_MARK";
+
 // Read by `muster run`.
 inline constexpr char kPythonExec[] = "PYTHON_EXEC";
 inline constexpr char kPrefixTemplate[] = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE";

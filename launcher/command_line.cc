@@ -22,7 +22,7 @@ std::unique_ptr<CLI::App> Register(std::span<const FlagSpec> flags) {
   for (const FlagSpec& flag : flags) {
     std::string names = Cat("--", flag.name);
     if (flag.letter != 0) names = Cat("-", std::string(1, flag.letter), ",", names);
-    const bool is_marked = marks_ours && flag.origin == Origin::kOurs;
+    const bool is_marked = marks_ours && flag.origin != Origin::kTorchrun;
     const std::string help = Cat(is_marked ? "* " : "", flag.help);
     CLI::Option* option = app->add_option(names, help);
     option->group(std::string(flag.group));
@@ -39,6 +39,17 @@ const FlagSpec* FindByName(std::span<const FlagSpec> flags, std::string_view nam
 const FlagSpec* FindByLetter(std::span<const FlagSpec> flags, char letter) {
   auto it = std::ranges::find(flags, letter, &FlagSpec::letter);
   return letter == 0 || it == flags.end() ? nullptr : &*it;
+}
+
+// By a name of mpirun's.
+const FlagSpec* FindAsMpirun(std::span<const FlagSpec> flags, std::string_view name) {
+  for (const FlagSpec& flag : flags) {
+    if (flag.origin != Origin::kMpirun) continue;
+    if (flag.name == name) return &flag;
+    const std::vector<std::string_view> also = Split(flag.also, ',');
+    if (!name.empty() && std::ranges::find(also, name) != also.end()) return &flag;
+  }
+  return nullptr;
 }
 
 // All that a shortened name may stand for.
@@ -77,12 +88,17 @@ struct Word {
   std::optional<std::string> value;
 };
 
+void Note(const FlagSpec& flag, std::string value, CommandLine& line) {
+  line.in_order.emplace_back(flag.name, value);
+  line.values[std::string(flag.name)] = std::move(value);
+}
+
 // `-x`, `-xVALUE`, `-x=VALUE`, `-xyVALUE`; letters before the last one are put into `line`.
 absl::StatusOr<Word> TakeLettersApart(const std::string& text, std::span<const FlagSpec> flags,
                                       CommandLine& line) {
   Word word;
   for (size_t at = 1; at < text.size(); ++at) {
-    if (word.flag != nullptr) line.values[std::string(word.flag->name)] = "1";
+    if (word.flag != nullptr) Note(*word.flag, "1", line);
     word.spelling = Cat("-", text.substr(at, 1));
     word.flag = FindByLetter(flags, text[at]);
     if (word.flag == nullptr) return Unknown(text, text.substr(1), flags);
@@ -95,16 +111,19 @@ absl::StatusOr<Word> TakeLettersApart(const std::string& text, std::span<const F
 
 absl::StatusOr<Word> TakeApart(const std::string& text, std::span<const FlagSpec> flags,
                                CommandLine& line) {
-  if (!text.starts_with("--")) return TakeLettersApart(text, flags, line);
+  const bool has_one_dash = !text.starts_with("--");
   Word word;
   size_t equals = text.find('=');
   word.spelling = text.substr(0, equals);
   if (equals != std::string::npos) word.value = text.substr(equals + 1);
-  std::string name = word.spelling.substr(2);
+  std::string name = word.spelling.substr(has_one_dash ? 1 : 2);
   std::ranges::replace(name, '_', '-');
-  word.flag = FindByName(flags, name);
+  word.flag = has_one_dash ? FindAsMpirun(flags, name) : FindByName(flags, name);
   if (word.flag != nullptr) return word;
+  if (has_one_dash) return TakeLettersApart(text, flags, line);
   std::vector<const FlagSpec*> meant = FindByStart(flags, name);
+  if (meant.empty()) word.flag = FindAsMpirun(flags, name);
+  if (word.flag != nullptr) return word;
   if (meant.empty()) return Unknown(word.spelling, name, flags);
   if (meant.size() > 1) return Ambiguous(word.spelling, meant);
   word.flag = meant.front();
@@ -145,7 +164,7 @@ absl::StatusOr<CommandLine> Parse(std::span<const FlagSpec> flags,
       }
       word->value = words[i++];
     }
-    line.values[std::string(word->flag->name)] = *std::move(word->value);
+    Note(*word->flag, *std::move(word->value), line);
   }
   line.rest.insert(line.rest.end(), words.begin() + static_cast<std::ptrdiff_t>(i), words.end());
   return line;

@@ -9,6 +9,10 @@
 // torchrun's names may be shortened to what none of its other names begins with, as its users do.
 // Ours can't, nor do they count in that, so that a new flag of ours never changes what an old
 // command line means.
+//
+// Flags that mpirun's users know may be written with one dash, and by mpirun's other names for
+// them:
+// `-host`, `-np`. With two dashes torchrun's shortened names come first (`--np`).
 #ifndef MUSTER_LAUNCHER_COMMAND_LINE_H_
 #define MUSTER_LAUNCHER_COMMAND_LINE_H_
 
@@ -16,13 +20,14 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 
 namespace muster::launcher {
 
-enum class Origin { kOurs, kTorchrun };
+enum class Origin { kOurs, kTorchrun, kMpirun };
 
 struct FlagSpec {
   // With dashes, without the leading two: "nproc-per-node".
@@ -34,6 +39,8 @@ struct FlagSpec {
   // The letter of a short form, or 0.
   char letter = 0;
   Origin origin = Origin::kOurs;
+  // Of kMpirun: its other names, separated by commas.
+  std::string_view also{};
 
   bool takes_value() const { return !value_name.empty(); }
 };
@@ -41,6 +48,8 @@ struct FlagSpec {
 struct CommandLine {
   // What was given, by flag name; the last one wins. A flag without value has "1".
   std::map<std::string, std::string, std::less<>> values;
+  // All that was given, in its order.
+  std::vector<std::pair<std::string, std::string>> in_order;
   // The program and its arguments, byte for byte.
   std::vector<std::string> rest;
 };
@@ -57,7 +66,7 @@ absl::StatusOr<CommandLine> ParseWordsAndFlags(std::span<const FlagSpec> flags,
                                                std::span<const std::string> words);
 
 // The page that `--help` prints: `usage` (one or more lines), then the flags by group. Beside flags
-// of torchrun's, ours are marked with a star.
+// of torchrun's, all others are marked with a star.
 std::string HelpPage(std::string_view usage, std::span<const FlagSpec> flags);
 
 }  // namespace muster::launcher

@@ -174,5 +174,39 @@ TEST(CommandLine, HelpMarksOursBesideTorchruns) {
   EXPECT_EQ(page.find("* Workers"), std::string::npos);
 }
 
+constexpr FlagSpec kMpirunFlags[] = {
+    {"nproc-per-node", "N", "Nodes", "Workers", 0, Origin::kTorchrun},
+    {"help", "", "Other", "Help", 'h', Origin::kTorchrun},
+    {"hosts", "HOST", "Hosts", "Hosts", 'H', Origin::kMpirun, "host"},
+    {"workers", "N", "Hosts", "In all", 'n', Origin::kMpirun, "np"},
+    {"env", "NAME", "Hosts", "Variable", 'x', Origin::kMpirun},
+};
+
+TEST(CommandLine, TakesMpirunsWordsWithOneDashAndTwo) {
+  for (const Words& words : {Words{"--hosts=a"}, Words{"--host", "a"}, Words{"-host", "a"},
+                             Words{"-hosts=a"}, Words{"-H", "a"}, Words{"-Ha"}}) {
+    auto line = ParseCommandLine(kMpirunFlags, words);
+    ASSERT_TRUE(line.ok()) << words[0] << line.status().message();
+    EXPECT_EQ(line->values["hosts"], "a") << words[0];
+    EXPECT_FALSE(line->values.contains("help"));
+  }
+  EXPECT_EQ(ParseCommandLine(kMpirunFlags, Words{"-np", "4"})->values["workers"], "4");
+  EXPECT_EQ(ParseCommandLine(kMpirunFlags, Words{"-n4"})->values["workers"], "4");
+}
+
+TEST(CommandLine, AShortenedNameOfTorchrunsComesBeforeMpiruns) {
+  auto line = ParseCommandLine(kMpirunFlags, Words{"--np", "4"});
+  ASSERT_TRUE(line.ok());
+  EXPECT_EQ(line->values["nproc-per-node"], "4");
+}
+
+TEST(CommandLine, KeepsAllInTheirOrder) {
+  auto line = ParseCommandLine(kMpirunFlags, Words{"-x", "A=1", "-Ha", "-xB", "p", "-x", "C"});
+  ASSERT_TRUE(line.ok());
+  EXPECT_THAT(line->in_order,
+              ElementsAre(std::pair("env", "A=1"), std::pair("hosts", "a"), std::pair("env", "B")));
+  EXPECT_THAT(line->rest, ElementsAre("p", "-x", "C"));
+}
+
 }  // namespace
 }  // namespace muster::launcher

@@ -12,6 +12,8 @@
 #include "base/signal_name.h"
 #include "launcher/machine_facts.h"
 #include "launcher/node_facts.h"
+#include "launcher/remote_record.h"
+#include "launcher/say.h"
 #include "launcher/text.h"
 
 namespace muster::launcher {
@@ -112,6 +114,15 @@ agent::AgentSettings JobSettings(const RunOptions& options, const LaunchPlan& pl
   settings.program = ProgramName(options);
   settings.log_dir = options.log_dir;
   if (const char* own = std::getenv(env::kErrorFile)) settings.error_file = own;
+  if (!RecordMark().empty()) {
+    settings.frame_own = [](const std::string& text, bool is_verdict) {
+      const RecordKind kind = is_verdict ? RecordKind::kVerdict : RecordKind::kLine;
+      std::string record = EncodeRecord(RecordMark(), {kind, text});
+      // Who shows it ends the line.
+      record.pop_back();
+      return record;
+    };
+  }
   settings.streams = Streams(options, plan.worker_count);
   settings.stdout_filters = options.stdout_filters;
   settings.stderr_filters = options.stderr_filters;

@@ -253,6 +253,7 @@ absl::Status PlanElastic(const RunOptions& options, LaunchPlan& plan) {
 absl::StatusOr<LaunchPlan> MakeLaunchPlan(const RunOptions& options, const MachineFacts& facts) {
   LaunchPlan plan;
   plan.layout = ChooseLayout(options);
+  plan.is_new = options.is_new;
   plan.terms.run_id = options.run_id.empty() ? "none" : options.run_id;
   plan.terms.min_nodes = options.min_nodes;
   plan.terms.max_nodes = options.max_nodes;

@@ -50,6 +50,8 @@ struct LaunchPlan {
   bool joins_if_port_is_taken = false;
   // Where the rendezvous listens if this node hosts it; empty: on every interface.
   std::string listen_host;
+  // No agent can have been at an earlier rendezvous of this job.
+  bool is_new = false;
   // If this node hosts the rendezvous, PyTorch's store is served at the same port.
   bool shares_port_with_store = false;
   std::optional<int> node_rank;

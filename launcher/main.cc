@@ -18,6 +18,7 @@
 #include "launcher/exit_codes.h"
 #include "launcher/logs_command.h"
 #include "launcher/nearest_name.h"
+#include "launcher/remote_command.h"
 #include "launcher/rendezvous_command.h"
 #include "launcher/run_command.h"
 #include "launcher/say.h"
@@ -67,6 +68,7 @@ int Main(const std::vector<std::string>& argv) {
   words.erase(words.begin());
   if (command == "run") return RunCommand(words);
   if (command == "rendezvous") return RendezvousCommand(words);
+  if (command == "remote") return RemoteCommand(words);
   if (command == "status") return StatusCommand(words);
   if (command == "drain") return DrainCommand(words);
   if (command == "logs") return LogsCommand(words);
@@ -98,7 +100,8 @@ int Main(const std::vector<std::string>& argv) {
 }
 
 // Libraries call abort() without a word when they get no thread, and so does a broken invariant of
-// ours. The signal then does what it does by default: code 134, and a core file where they are kept.
+// ours. The signal then does what it does by default: code 134, and a core file where they are
+// kept.
 void ExplainAbort(int /*signal*/) {
   constexpr std::string_view kWords =
       "muster: aborted, by a library that got no thread or memory or by a fault of its own; if "

@@ -130,7 +130,7 @@ class Finder {
       server_options.on_round = [store = options_.store] { store->BeginRound(); };
     }
     // Nobody can have been there before on a port that the kernel has just chosen.
-    server_options.standalone = plan_.endpoint.port == 0;
+    server_options.standalone = plan_.endpoint.port == 0 || plan_.is_new;
     Instant end = SystemClock().Now() + options_.patience;
     int tries_in_vain = 0;
     bool has_said = false;

@@ -60,11 +60,15 @@ absl::Status SetConfPair(std::string_view who, std::string_view key, std::string
     options.idle.push_back(std::move(full));
     return absl::OkStatus();
   }
-  known.push_back("is_host");
-  if (key == "is_host") {
+  known.insert(known.end(), {"is_host", "is_new"});
+  if (key == "is_host" || key == "is_new") {
     absl::StatusOr<bool> truth = Truth(full, value);
     if (!truth.ok()) return truth.status();
-    options.is_host = *truth;
+    if (key == "is_host") {
+      options.is_host = *truth;
+    } else {
+      options.is_new = *truth;
+    }
     return absl::OkStatus();
   }
   for (const auto& [name, target] : kDurations) {

@@ -14,6 +14,7 @@
 #include "launcher/output_setters.h"
 #include "launcher/run_flags.h"
 #include "launcher/run_setters.h"
+#include "launcher/ssh_setters.h"
 #include "launcher/worker_setters.h"
 
 namespace muster::launcher {
@@ -35,14 +36,31 @@ GivenByName Collect(const CommandLine& line, const GetEnv& get_env) {
       given[name] = {"--" + name, it->second};
       continue;
     }
-    // --help and --version, and two that torchrun reads from its command line alone.
+    // --help and --version, two that torchrun reads from its command line alone, and variables
+    // themselves.
     if (flag.group == kOtherFlags || name == "logs-specs" || name == "numa-binding") continue;
+    if (name == "env") continue;
     std::string variable = VariableName(name);
     const char* value = get_env(variable.c_str());
     // An empty variable is a script's way of not setting it.
     if (value != nullptr && *value != '\0') given[name] = {variable, value};
   }
   return given;
+}
+
+// What the hosts of --hosts are told of the flags.
+void KeepForHosts(const CommandLine& line, const GivenByName& given, SshOptions& ssh) {
+  auto is_ssh = [](const FlagSpec& flag) { return flag.group == kSshFlags; };
+  for (const auto& [name, value] : line.in_order) {
+    if (name == "env") ssh.variables.push_back(value);
+    const auto* flag = std::ranges::find(kRunFlags, name, &FlagSpec::name);
+    if (is_ssh(*flag)) continue;
+    ssh.flags.push_back("--" + name + (flag->takes_value() ? "=" + value : ""));
+  }
+  for (const FlagSpec& flag : kRunFlags) {
+    auto it = given.find(flag.name);
+    if (it != given.end() && !is_ssh(flag)) ssh.given[std::string(flag.name)] = it->second.text;
+  }
 }
 
 absl::Status CheckTogether(const RunOptions& options) {
@@ -54,6 +72,7 @@ absl::Status CheckTogether(const RunOptions& options) {
     return absl::InvalidArgumentError(
         "--preload and --no-python exclude each other: only Python imports modules");
   }
+  if (absl::Status checked = CheckSshTogether(options); !checked.ok()) return checked;
   if (options.program.empty()) {
     return absl::InvalidArgumentError(
         "no program was named; usage: muster run [options] PROGRAM [arguments]");
@@ -88,13 +107,15 @@ absl::StatusOr<RunOptions> ParseRunOptions(std::span<const std::string> words,
   if (no_store != nullptr && std::string_view(no_store) == "1" && !given.contains("master-store")) {
     given["master-store"] = {env::kNoAgentStore, "worker"};
   }
-  for (const auto& setters : {MeetingSetters(), WorkerSetters(), FaultSetters(), OutputSetters()}) {
+  for (const auto& setters :
+       {MeetingSetters(), SshSetters(), WorkerSetters(), FaultSetters(), OutputSetters()}) {
     for (const auto& [name, set] : setters) {
       auto it = given.find(name);
       if (it == given.end()) continue;
       if (absl::Status status = set(it->second, options); !status.ok()) return status;
     }
   }
+  KeepForHosts(*line, given, options.ssh);
   // As torchrun has it, whatever else is said.
   if (options.run_path) options.is_module = options.no_python = false;
   options.program = std::move(line->rest);
@@ -106,7 +127,7 @@ std::string RunHelp() {
   return HelpPage(
       "Starts a group of workers on one or several nodes, watches them, and starts them again\n"
       "when one fails. Every option may also be set as PET_<NAME>, as with torchrun, but for\n"
-      "--logs-specs and --numa-binding. Those marked * are muster's own.\n\n"
+      "--logs-specs, --numa-binding and -x. Those marked * aren't torchrun's.\n\n"
       "Usage: muster run [options] [--] PROGRAM [arguments of the program]\n",
       kRunFlags);
 }

@@ -57,37 +57,38 @@ TEST(RunOptions, DefaultsAreTorchruns) {
 }
 
 TEST(RunOptions, TakesEveryFlag) {
-  RunOptions options = Parse({"--standalone",
-                              "--nnodes=2:4",
-                              "--nproc-per-node=auto",
-                              "--node-rank=3",
-                              "--master-addr=h",
-                              "--master-port=1234",
-                              "--master-store=worker",
-                              "--rdzv-backend=c10d",
-                              "--rdzv-endpoint=h:1",
-                              "--rdzv-id=job",
-                              "--rdzv-conf=join_timeout=5, last_call_timeout=0.5,lease=2,is_host=0",
-                              "--local-addr=10.0.0.1",
-                              "--role=trainer",
-                              "-m",
-                              "--log-dir=d e",
-                              "-r",
-                              "0:1,2:3",
-                              "-t",
-                              "3",
-                              "--shutdown-timeout=1.5",
-                              "--lost-peer-grace=2",
-                              "--hang-timeout=300",
-                              "--stack-signal=USR2",
-                              "--result-file=r.json",
-                              "--reconnect-timeout=7",
-                              "--lost-contact=go-on",
-                              "--monitor-interval=0.1",
-                              "--start-method=fork",
-                              "--max-restarts=3",
-                              "--prefix=never",
-                              "pkg.train"});
+  RunOptions options =
+      Parse({"--standalone",
+             "--nnodes=2:4",
+             "--nproc-per-node=auto",
+             "--node-rank=3",
+             "--master-addr=h",
+             "--master-port=1234",
+             "--master-store=worker",
+             "--rdzv-backend=c10d",
+             "--rdzv-endpoint=h:1",
+             "--rdzv-id=job",
+             "--rdzv-conf=join_timeout=5, last_call_timeout=0.5,lease=2,is_host=0,is_new=1",
+             "--local-addr=10.0.0.1",
+             "--role=trainer",
+             "-m",
+             "--log-dir=d e",
+             "-r",
+             "0:1,2:3",
+             "-t",
+             "3",
+             "--shutdown-timeout=1.5",
+             "--lost-peer-grace=2",
+             "--hang-timeout=300",
+             "--stack-signal=USR2",
+             "--result-file=r.json",
+             "--reconnect-timeout=7",
+             "--lost-contact=go-on",
+             "--monitor-interval=0.1",
+             "--start-method=fork",
+             "--max-restarts=3",
+             "--prefix=never",
+             "pkg.train"});
   EXPECT_TRUE(options.standalone && options.is_module);
   EXPECT_EQ(options.min_nodes, 2);
   EXPECT_EQ(options.max_nodes, 4);
@@ -103,6 +104,7 @@ TEST(RunOptions, TakesEveryFlag) {
   EXPECT_EQ(options.last_call_timeout, milliseconds(500));
   EXPECT_EQ(options.lease, seconds(2));
   EXPECT_EQ(options.is_host, false);
+  EXPECT_TRUE(options.is_new);
   EXPECT_EQ(options.local_addr, "10.0.0.1");
   EXPECT_EQ(options.role, "trainer");
   EXPECT_EQ(options.log_dir, "d e");
@@ -408,6 +410,41 @@ TEST(RunOptions, HelpAndVersionNeedNothingElse) {
   EXPECT_TRUE(Parse({"--nnodes=x", "-h"}).wants_help);
   EXPECT_TRUE(Parse({"--version"}).wants_version);
   EXPECT_THAT(RunHelp(), AllOf(HasSubstr("--nproc-per-node"), HasSubstr("PET_<NAME>")));
+}
+
+TEST(RunOptions, TakesTheHostsAndKeepsTheOtherFlagsForThem) {
+  RunOptions options =
+      Parse({"-H", "a,b:4", "-x", "A=1", "-x", "B", "-np", "5", "--wdir=/w", "--remote-muster=/m",
+             "--ssh-command=ssh -p 2222", "-mr3", "--max_restarts", "2", "p.q", "-x"},
+            {{"PET_NNODES", "2"}, {"PET_REMOTE_MUSTER", "/other"}});
+  EXPECT_THAT(options.ssh.hosts, ElementsAre(HostSlots{"a", 0}, HostSlots{"b", 4}));
+  EXPECT_THAT(options.ssh.variables, ElementsAre("A=1", "B"));
+  EXPECT_EQ(options.ssh.workers, 5);
+  EXPECT_EQ(options.ssh.folder, "/w");
+  EXPECT_EQ(options.ssh.remote_muster, "/m");
+  EXPECT_EQ(options.ssh.command, "ssh -p 2222");
+  EXPECT_THAT(options.ssh.flags, ElementsAre("--module", "--redirects=3", "--max-restarts=2"));
+  EXPECT_THAT(options.ssh.given,
+              ElementsAre(std::pair("max-restarts", "2"), std::pair("module", "1"),
+                          std::pair("nnodes", "2"), std::pair("redirects", "3")));
+  EXPECT_THAT(options.program, ElementsAre("p.q", "-x"));
+}
+
+TEST(RunOptions, RefusesWhatDoesNotGoWithHosts) {
+  EXPECT_THAT(ErrorOf({"-x", "A=1", "p"}), HasSubstr("-x belongs to --hosts or --hostfile"));
+  EXPECT_THAT(ErrorOf({"-np", "4", "p"}), HasSubstr("--nproc-per-node"));
+  EXPECT_THAT(ErrorOf({"--wdir=/", "p"}), HasSubstr("--wdir belongs to"));
+  EXPECT_THAT(ErrorOf({"--remote-muster=/", "p"}), HasSubstr("--remote-muster belongs to"));
+  EXPECT_THAT(ErrorOf({"--hosts=a", "--hostfile=f", "p"}), HasSubstr("exclude each other"));
+  EXPECT_THAT(ErrorOf({"--hosts=a", "--standalone", "p"}),
+              HasSubstr("--standalone is of one node"));
+  EXPECT_THAT(ErrorOf({"--hosts=a", "p"}, {{"PET_NODE_RANK", "1"}}), HasSubstr("--node-rank"));
+  EXPECT_THAT(ErrorOf({"--hosts=a", "--local-addr=b", "p"}), HasSubstr("--local-addr"));
+  EXPECT_THAT(ErrorOf({"--hosts=a", "--rdzv-conf=is_host=1", "p"}), HasSubstr("is_host"));
+  EXPECT_THAT(ErrorOf({"--hosts=a", "--stdin=0", "p"}), HasSubstr("--stdin"));
+  EXPECT_THAT(ErrorOf({"--hosts=a:x", "p"}), HasSubstr("--hosts: \"a:x\""));
+  EXPECT_THAT(ErrorOf({"--hosts=a", "--ssh-command= ", "p"}), HasSubstr("--ssh-command"));
+  EXPECT_THAT(ErrorOf({"--hosts=a", "-x", "", "p"}), HasSubstr("NAME=VALUE"));
 }
 
 }  // namespace

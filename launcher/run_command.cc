@@ -19,6 +19,7 @@
 #include "agent/agent.h"
 #include "agent/guardian/guardian.h"
 #include "agent/process/guardian_runner.h"
+#include "base/env.h"
 #include "base/mutex.h"
 #include "base/signal_name.h"
 #include "base/version.h"
@@ -38,6 +39,7 @@
 #include "launcher/say.h"
 #include "launcher/scheduler_place.h"
 #include "launcher/shared_store.h"
+#include "launcher/ssh_run.h"
 #include "launcher/stop_signals.h"
 #include "launcher/text.h"
 #include "rendezvous/client/grpc_rendezvous_client.h"
@@ -230,14 +232,14 @@ int RunJob(const RunOptions& options, const LaunchPlan& plan, ResultFile& result
   if (guardian.pid < 0) {
     std::string problem =
         Cat("the guardian process can't be started: ", std::strerror(guardian.error));
-    Say(problem);
+    SayProblem(problem);
     result.Write(EndedEarly(options, plan, kExitOsError, problem));
     TellOthersToo(options, plan, problem);
     return kExitOsError;
   }
   // Its start has raised the limit.
   if (std::optional<std::string> shortage = TooFewDescriptors(options, plan, LookUpDescriptors())) {
-    Say(*shortage);
+    SayProblem(*shortage);
     result.Write(EndedEarly(options, plan, kExitOsError, *shortage));
     TellOthersToo(options, plan, *shortage);
     return kExitOsError;
@@ -257,7 +259,7 @@ int RunJob(const RunOptions& options, const LaunchPlan& plan, ResultFile& result
         });
     if (!started.ok()) {
       const std::string problem(started.status().message());
-      Say(problem);
+      SayProblem(problem);
       TellOthersToo(options, plan, problem);
       return kExitUsage;
     }
@@ -275,7 +277,7 @@ int RunJob(const RunOptions& options, const LaunchPlan& plan, ResultFile& result
   meeting.say = [](const std::string& line) { Say(line); };
   std::variant<MeetingPlace, MeetingFailure> found = FindMeetingPlace(plan, meeting);
   if (auto* failure = std::get_if<MeetingFailure>(&found)) {
-    Say(failure->text);
+    SayProblem(failure->text);
     result.Write(EndedEarly(options, plan, failure->exit_code, failure->text));
     return failure->exit_code;
   }
@@ -315,23 +317,28 @@ absl::Status AskScheduler(const GetEnv& get_env, RunOptions& options) {
 }  // namespace
 
 int RunCommand(std::span<const std::string> words) {
+  if (const char* mark = std::getenv(env::kRecordMark)) {
+    SayAsRecords(mark);
+    unsetenv(env::kRecordMark);
+  }
   auto get_env = [](const char* name) -> const char* { return std::getenv(name); };
   absl::StatusOr<RunOptions> options = ParseRunOptions(words, get_env);
   if (!options.ok()) {
-    Say(std::string(options.status().message()));
+    SayProblem(std::string(options.status().message()));
     return kExitUsage;
   }
   if (options->wants_help) return Print(RunHelp()) ? 0 : 1;
   if (options->wants_version) return Print(Cat("muster ", kVersion, "\n")) ? 0 : 1;
+  if (options->ssh.is_asked()) return RunOverSsh(*options);
   if (absl::Status asked = AskScheduler(get_env, *options); !asked.ok()) {
-    Say(std::string(asked.message()));
+    SayProblem(std::string(asked.message()));
     return kExitUsage;
   }
   SetUpLog(LogVolume::kWarnings);
   LaunchPlan plan;
   ResultFile result(options->result_file);
   if (std::optional<Problem> problem = Prepare(*options, plan)) {
-    Say(problem->text);
+    SayProblem(problem->text);
     // Whoever mistypes a flag looks at the screen.
     if (problem->exit_code != kExitUsage) {
       result.Write(EndedEarly(*options, plan, problem->exit_code, problem->text));

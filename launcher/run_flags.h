@@ -9,12 +9,14 @@ namespace muster::launcher {
 
 inline constexpr char kNodesFlags[] = "Nodes and workers";
 inline constexpr char kMeetFlags[] = "Where the nodes meet";
+inline constexpr char kSshFlags[] = "Other hosts, over ssh (docs/ssh.md)";
 inline constexpr char kProgramFlags[] = "Program";
 inline constexpr char kFaultsFlags[] = "Faults";
 inline constexpr char kOutputFlags[] = "Output";
 inline constexpr char kOtherFlags[] = "Other";
 
 inline constexpr Origin kTorchrun = Origin::kTorchrun;
+inline constexpr Origin kMpirun = Origin::kMpirun;
 
 inline constexpr FlagSpec kRunFlags[] = {
     {"standalone", "", kNodesFlags, "One node; nothing to set up, and no other job is in the way",
@@ -56,8 +58,27 @@ inline constexpr FlagSpec kRunFlags[] = {
     {"rdzv-id", "ID", kMeetFlags, "Run id: tells jobs apart at one rendezvous (default none)", 0,
      kTorchrun},
     {"rdzv-conf", "K=V,...", kMeetFlags,
-     "join_timeout=600, last_call_timeout=30, lease=3 (seconds), is_host=1|0", 0, kTorchrun},
+     "join_timeout=600, last_call_timeout=30, lease=3 (seconds), is_host=1|0, is_new=0|1 "
+     "(1: this run id was never used, so nobody is waited for that might still have it)",
+     0, kTorchrun},
     {"local-addr", "HOST", kMeetFlags, "Address at which other nodes reach this one", 0, kTorchrun},
+    {"hosts", "HOST[:N],...", kSshFlags,
+     "Start on these hosts, N workers on each (without N: --nproc-per-node); also --host", 'H',
+     kMpirun, "host"},
+    {"hostfile", "FILE", kSshFlags,
+     "The same from lines \"HOST slots=N\" or \"HOST:N\"; also -machinefile", 0, kMpirun,
+     "machinefile"},
+    {"workers", "N", kSshFlags, "Workers in all, filling the hosts in their order; also -np", 'n',
+     kMpirun, "np"},
+    {"env", "NAME[=V]", kSshFlags,
+     "Set this variable there, or pass it on; may be given often (PATH, PET_* and MUSTER_* are "
+     "passed on anyway)",
+     'x', kMpirun},
+    {"wdir", "DIR", kSshFlags, "Folder to run in there (default: the same as here)", 0, kMpirun,
+     "wd"},
+    {"remote-muster", "PATH", kSshFlags,
+     "muster's executable there (default: the same path as here)"},
+    {"ssh-command", "WORDS", kSshFlags, "ssh with options of its own (default ssh)"},
     {"module", "", kProgramFlags, "The program is a Python module: python3 -u -m MODULE", 'm',
      kTorchrun},
     {"no-python", "", kProgramFlags, "The program is run directly, not by Python", 0, kTorchrun},

@@ -17,6 +17,7 @@
 #include "agent/core/input_choice.h"
 #include "base/instant.h"
 #include "base/job_types.h"
+#include "launcher/host_slots.h"
 
 namespace muster::launcher {
 
@@ -60,6 +61,28 @@ struct ThreadChoice {
 // --numa-binding and --bind-to: which processors each worker may use.
 enum class NumaBinding { kNone, kNode, kSocket, kExclusive, kCoreComplex, kCore };
 
+// --hosts and what belongs to it.
+struct SshOptions {
+  std::vector<HostSlots> hosts;
+  std::string hostfile;
+  // -np; 0: not given.
+  int workers = 0;
+  // -x, each as it was given.
+  std::vector<std::string> variables;
+  // Empty: the folder of this process.
+  std::string folder;
+  // Empty: the path of this process's executable.
+  std::string remote_muster;
+  std::string command = "ssh";
+
+  // All other flags and PET_* that were given: by name, whichever counts.
+  std::map<std::string, std::string, std::less<>> given;
+  // Of these, the flags in their order: "--nnodes=2".
+  std::vector<std::string> flags;
+
+  bool is_asked() const { return !hosts.empty() || !hostfile.empty(); }
+};
+
 struct RunOptions {
   bool standalone = false;
   int min_nodes = 1;
@@ -77,6 +100,8 @@ struct RunOptions {
   std::string run_id;
   // rdzv-conf is_host: whether this node hosts the rendezvous, whatever the addresses say.
   std::optional<bool> is_host;
+  // rdzv-conf is_new: nobody has the run id from an earlier rendezvous.
+  bool is_new = false;
   Duration join_timeout = std::chrono::seconds(600);
   Duration last_call_timeout = std::chrono::seconds(30);
   Duration lease = std::chrono::seconds(3);
@@ -137,6 +162,7 @@ struct RunOptions {
   std::string prefix_pattern;
   // What was given for torchrun's sake and has no effect here, as it was spelled.
   std::vector<std::string> idle;
+  SshOptions ssh;
   // The program or module, then its arguments, byte for byte.
   std::vector<std::string> program;
 

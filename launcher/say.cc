@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 
+#include "launcher/remote_record.h"
 #include "launcher/text.h"
 
 namespace muster::launcher {
@@ -19,12 +21,30 @@ bool WriteAll(int fd, std::string_view text) {
   return true;
 }
 
+// Set before there are threads.
+std::string& Mark() {
+  static std::string mark;
+  return mark;
+}
+
 }  // namespace
 
 void Say(std::string_view sentence) {
+  const std::string line = Mark().empty()
+                               ? Cat("muster: ", sentence, "\n")
+                               : EncodeRecord(Mark(), {RecordKind::kNotice, std::string(sentence)});
   // Nobody is left to be told if stderr is gone.
-  [[maybe_unused]] bool is_written = WriteAll(STDERR_FILENO, Cat("muster: ", sentence, "\n"));
+  [[maybe_unused]] bool is_written = WriteAll(STDERR_FILENO, line);
 }
+
+void SayProblem(std::string_view sentence) {
+  if (Mark().empty()) return Say(sentence);
+  [[maybe_unused]] bool is_written =
+      WriteAll(STDERR_FILENO, EncodeRecord(Mark(), {RecordKind::kProblem, std::string(sentence)}));
+}
+
+void SayAsRecords(std::string mark) { Mark() = std::move(mark); }
+const std::string& RecordMark() { return Mark(); }
 
 bool Print(std::string_view text) { return WriteAll(STDOUT_FILENO, text); }
 

@@ -3,7 +3,7 @@
 # Quiet when nothing is missing; run it as often as you like.
 #
 #   tools/setup.sh                 what is needed to build and run
-#   tools/setup.sh --with-tests    and to run all tests (PyTorch and Slurm as judges, nftables for lossy networks)
+#   tools/setup.sh --with-tests    and to run all tests (PyTorch, Slurm and OpenSSH as judges, nftables for lossy networks)
 #   tools/setup.sh --with-peers    and to run the benchmarks beside their peers (PyTorch, Open MPI)
 #   tools/setup.sh --with-torch    and the newest PyTorch from pip's package index, some 5 GB, in a virtual
 #                                  environment in ~/.cache/muster/torch (or $MUSTER_TORCH), for tests that
@@ -25,7 +25,7 @@ any_system=no
 with_torch=no
 for arg in "$@"; do
   case "$arg" in
-    --with-tests) needed+=(python3-torch nftables slurm-wlm) ;;
+    --with-tests) needed+=(python3-torch nftables slurm-wlm openssh-server openssh-client) ;;
     --with-peers) needed+=(python3-torch openmpi-bin) ;;
     --with-torch) needed+=(python3-venv) with_torch=yes ;;
     --with-checks) needed+=(clang-format clang-tidy clang) ;;

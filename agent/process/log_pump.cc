@@ -150,7 +150,10 @@ class LogPump::Loop {
     });
   }
 
-  void Say(const std::string& line) { stderr_sink_.AddAlways(Now(), line + "\n"); }
+  void Say(const std::string& line, bool is_verdict = false) {
+    const auto& frame = options_.frame_own;
+    stderr_sink_.AddAlways(Now(), (frame ? frame(line, is_verdict) : line) + "\n");
+  }
 
   std::string Tail(LocalRank local_rank) {
     Stream* newest = nullptr;
@@ -460,8 +463,9 @@ std::vector<WorkerPipes> LogPump::Open(RoundId round, const std::vector<WorkerOu
   return pipes;
 }
 
-void LogPump::Say(std::string_view line) {
-  loop_->Post([loop = loop_.get(), text = std::string(line)] { loop->Say(text); });
+void LogPump::Say(std::string_view line, bool is_verdict) {
+  loop_->Post(
+      [loop = loop_.get(), text = std::string(line), is_verdict] { loop->Say(text, is_verdict); });
 }
 
 void LogPump::StderrTail(LocalRank local_rank, const std::function<void(std::string)>& done) {

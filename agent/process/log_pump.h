@@ -55,6 +55,9 @@ class LogPump {
     std::vector<std::string> stderr_filters{};
     // A file of this size is put aside for a new one (agent/process/log_file.h); 0: never.
     uint64_t log_max_bytes = 0;
+    // Makes of what Say() gets the line that is shown; null: it is shown as it is. Called on the
+    // pump's thread.
+    std::function<std::string(const std::string& text, bool is_verdict)> frame_own = nullptr;
   };
   explicit LogPump(Options options);
   // Flushes the console for at most a second, the files for at most kFileEndPatience. Calls that
@@ -69,7 +72,7 @@ class LogPump {
 
   // One line of the agent's own on the console's stderr, never inside a worker's line. A newline is
   // added.
-  void Say(std::string_view line);
+  void Say(std::string_view line, bool is_verdict = false);
 
   // The last lines of a worker's stderr, at most 4 KiB, whole lines where possible. Of the newest
   // round that has this local rank. What an ended worker wrote before it ended is included. Stays

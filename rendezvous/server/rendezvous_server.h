@@ -31,7 +31,7 @@ struct RendezvousServerOptions {
   uint16_t port = 0;
   // Given to every job. startup_quiet and highest_round are set by the server.
   JobOptions job{};
-  // Nobody can have been there before (--standalone): a round may close at once.
+  // Nobody can have been there before (--standalone, is_new): a round may close at once.
   bool standalone = false;
   // Where (run id, world id, round) are kept over a restart; empty: nowhere.
   std::string state_dir{};
