@@ -22,10 +22,10 @@ TEST(HostList, IsExpandedInItsOrder) {
 }
 
 TEST(HostList, MalformedOnesAreRefused) {
-  for (const char* bad : {"", ",", "a,", "a[", "a]", "a[]", "a[1-]", "a[-1]", "a[2-1]", "a[x]",
-                          "a[1-2-3]", "a[1", "[1,2", "a[[1]]", "a[1-99999999]",
-                          "a[1-1000]b[1-1000]", "a[1-99999],b[1-99999]",
-                          "a[1-9999999999999999999999]"}) {
+  for (const char* bad :
+       {"", ",", "a,", "a[", "a]", "a[]", "a[1-]", "a[-1]", "a[2-1]", "a[x]", "a[1-2-3]", "a[1",
+        "[1,2", "a[[1]]", "a[1-99999999]", "a[1-1000]b[1-1000]", "a[1-99999],b[1-99999]",
+        "a[1-9999999999999999999999]"}) {
     auto hosts = ExpandHostList(bad);
     ASSERT_FALSE(hosts.ok()) << bad;
     EXPECT_THAT(hosts.status().message(), HasSubstr("is no list of hosts")) << bad;

@@ -70,7 +70,8 @@ absl::StatusOr<std::optional<SchedulerPlace>> FindInSlurm(const GetEnv& get_env)
   const std::string list = Text(get_env, "SLURM_STEP_NODELIST");
   absl::StatusOr<std::vector<std::string>> hosts = ExpandHostList(list);
   if (!hosts.ok()) {
-    return absl::InvalidArgumentError(Cat("SLURM_STEP_NODELIST: ", std::string(hosts.status().message())));
+    return absl::InvalidArgumentError(
+        Cat("SLURM_STEP_NODELIST: ", std::string(hosts.status().message())));
   }
   place.first_host = hosts->front();
   const std::string tasks = Text(get_env, "SLURM_STEP_TASKS_PER_NODE");

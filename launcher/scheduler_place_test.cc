@@ -24,10 +24,14 @@ GetEnv From(const Variables& variables) {
 
 // What srun 22.05 sets on the second of three nodes.
 Variables Srun() {
-  return {{"SLURM_JOB_ID", "4711"},          {"SLURM_STEP_ID", "2"},
-          {"SLURM_STEP_NUM_NODES", "3"},     {"SLURM_NODEID", "1"},
-          {"SLURM_STEP_NODELIST", "n[7-9]"}, {"SLURM_STEP_TASKS_PER_NODE", "1(x3)"},
-          {"SLURM_PROCID", "1"},             {"SLURM_NNODES", "4"}};
+  return {{"SLURM_JOB_ID", "4711"},
+          {"SLURM_STEP_ID", "2"},
+          {"SLURM_STEP_NUM_NODES", "3"},
+          {"SLURM_NODEID", "1"},
+          {"SLURM_STEP_NODELIST", "n[7-9]"},
+          {"SLURM_STEP_TASKS_PER_NODE", "1(x3)"},
+          {"SLURM_PROCID", "1"},
+          {"SLURM_NNODES", "4"}};
 }
 
 SchedulerPlace Found(const Variables& variables) {
@@ -87,7 +91,9 @@ TEST(SchedulerPlace, CountsTheCopiesOnThisNode) {
 }
 
 TEST(SchedulerPlace, ABatchScriptIsNoPlace) {
-  Variables batch = {{"SLURM_JOB_ID", "4711"}, {"SLURM_NNODES", "3"}, {"SLURM_NODEID", "0"},
+  Variables batch = {{"SLURM_JOB_ID", "4711"},
+                     {"SLURM_NNODES", "3"},
+                     {"SLURM_NODEID", "0"},
                      {"SLURM_NODELIST", "n[7-9]"}};
   EXPECT_TRUE(FindsNothing(batch));
   EXPECT_TRUE(FindsNothing({}));
@@ -109,9 +115,12 @@ TEST(SchedulerPlace, IsReadFromMpi) {
 
 TEST(SchedulerPlace, NonsenseIsNamed) {
   for (const auto& [name, value] :
-       std::vector<std::pair<std::string, std::string>>{{"SLURM_STEP_NUM_NODES", "x"}, {"SLURM_NODEID", "-1"}, {"SLURM_NODEID", ""},
-                 {"SLURM_STEP_NODELIST", "n[7-"}, {"SLURM_STEP_TASKS_PER_NODE", "1(x"},
-                 {"SLURM_STEP_TASKS_PER_NODE", "1"}}) {
+       std::vector<std::pair<std::string, std::string>>{{"SLURM_STEP_NUM_NODES", "x"},
+                                                        {"SLURM_NODEID", "-1"},
+                                                        {"SLURM_NODEID", ""},
+                                                        {"SLURM_STEP_NODELIST", "n[7-"},
+                                                        {"SLURM_STEP_TASKS_PER_NODE", "1(x"},
+                                                        {"SLURM_STEP_TASKS_PER_NODE", "1"}}) {
     Variables variables = Srun();
     variables[name] = value;
     EXPECT_THAT(ErrorOf(variables), HasSubstr(name)) << value;

@@ -27,10 +27,11 @@
 //  (1) Another round than the current one, or a local rank that runs, is refused (EBUSY).
 //  (2) With the last worker gone: look for left-overs. A child that is no worker is only reaped.
 //  (3) StopAsked for another round than the current one: it is gone; says so.
-//  (4) SIGKILL to what is in the session of a worker that had failed before the stop, and, unless all
+//  (4) SIGKILL to what is in the session of a worker that had failed before the stop, and, unless
+//  all
 //      workers ended with 0, to what is in a session of its own. The rest gets the first signal, if
-//      it hasn't had it with its worker, and what is left of the grace: a program behind a shell may
-//      save, an uploader may finish. With nothing of the kind →Killing.
+//      it hasn't had it with its worker, and what is left of the grace: a program behind a shell
+//      may save, an uploader may finish. With nothing of the kind →Killing.
 #ifndef MUSTER_AGENT_GUARDIAN_GUARDIAN_MACHINE_H_
 #define MUSTER_AGENT_GUARDIAN_GUARDIAN_MACHINE_H_
 

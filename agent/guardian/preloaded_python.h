@@ -1,6 +1,6 @@
 // A Python process that has imported what the workers need, and forks them: in place of fork and
-// exec a worker then starts in milliseconds. What it runs is agent/guardian/preload.py. Owned by the
-// guardian's loop and used on its thread only; the process dies with the guardian. The workers
+// exec a worker then starts in milliseconds. What it runs is agent/guardian/preload.py. Owned by
+// the guardian's loop and used on its thread only; the process dies with the guardian. The workers
 // become children of the guardian, as all others.
 #ifndef MUSTER_AGENT_GUARDIAN_PRELOADED_PYTHON_H_
 #define MUSTER_AGENT_GUARDIAN_PRELOADED_PYTHON_H_
@@ -39,8 +39,8 @@ class PreloadedPython {
   // Gives up on imports that take for ever.
   void TimePassed(Instant now);
 
-  // Forks a worker. Nothing if that wasn't possible, and then it isn't ready any more: the worker is
-  // to be started afresh, as all others. Waits for the answer, for two seconds at most.
+  // Forks a worker. Nothing if that wasn't possible, and then it isn't ready any more: the worker
+  // is to be started afresh, as all others. Waits for the answer, for two seconds at most.
   std::optional<pid_t> Fork(const WorkerImage& image);
 
   // Is not a worker, nor left over from one.
