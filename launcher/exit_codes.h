@@ -10,6 +10,10 @@ inline constexpr int kExitUsage = 64;
 inline constexpr int kExitUnavailable = 69;
 // The operating system refused what we can't do without (a fork).
 inline constexpr int kExitOsError = 71;
+// A folder that we need can't be used.
+inline constexpr int kExitFolder = 73;
+// The job was stopped in order: run it again to go on.
+inline constexpr int kExitRunAgain = 75;
 
 }  // namespace muster::launcher
 

@@ -66,6 +66,9 @@ absl::StatusOr<Settings> Read(const CommandLine& line) {
   settings.insecure = line.values.contains("insecure");
   if (auto it = line.values.find("state-dir"); it != line.values.end()) {
     settings.server.state_dir = it->second;
+    if (it->second.empty()) {
+      return absl::InvalidArgumentError("--state-dir: give a directory, or leave the option out");
+    }
   }
   const std::pair<std::string_view, Duration*> kDurations[] = {
       {"lease", &settings.server.job.lease},
@@ -124,6 +127,10 @@ int Serve(const Settings& settings) {
     Say(Cat("port ", settings.listen.port, " is in use by ",
             holder.empty() ? "another process" : holder, "; name another one with --listen"));
     return kExitUnavailable;
+  }
+  if (server.status().code() == absl::StatusCode::kFailedPrecondition) {
+    Say(Cat("--state-dir: ", std::string(server.status().message())));
+    return kExitFolder;
   }
   if (!server.ok()) {
     Say(Cat("can't listen at ", settings.listen.ToString(), ": ",

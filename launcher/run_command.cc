@@ -67,9 +67,13 @@ class StopTarget {
     server_ = server;
   }
 
-  void AgentIsDone() MUSTER_EXCLUDES(mutex_) {
+  // True if this node went because it was told that it will be taken away, or drained. The SIGTERM
+  // that often follows that isn't one more order.
+  bool AgentIsDone(const Verdict& verdict) MUSTER_EXCLUDES(mutex_) {
     base::MutexLock lock(mutex_);
     agent_is_done_ = true;
+    may_be_followed_ = verdict.exit_code == kExitRunAgain && count_ == 0;
+    return may_be_followed_;
   }
 
   // This node will be taken away: as good as SIGTERM, however often it is said.
@@ -103,6 +107,12 @@ class StopTarget {
       _exit(128 + number);
     }
     agent_->RequestStop(number);
+    if (number == SIGTERM && std::exchange(may_be_followed_, false)) {
+      Say("SIGTERM after this node has left: it hosts the rendezvous and stays until the other "
+          "nodes "
+          "are done; another signal ends the job on all of them");
+      return;
+    }
     bool is_urgent = agent_is_done_ || count_ > 1;
     if (server_ != nullptr && is_urgent) {
       server_->HostStopping(Cat("the rendezvous was ", reason, " on its host"), 128 + number);
@@ -121,6 +131,7 @@ class StopTarget {
   Agent* agent_ MUSTER_GUARDED_BY(mutex_) = nullptr;
   RendezvousServer* server_ MUSTER_GUARDED_BY(mutex_) = nullptr;
   bool agent_is_done_ MUSTER_GUARDED_BY(mutex_) = false;
+  bool may_be_followed_ MUSTER_GUARDED_BY(mutex_) = false;
   int count_ MUSTER_GUARDED_BY(mutex_) = 0;
 };
 
@@ -287,7 +298,7 @@ int RunJob(const RunOptions& options, const LaunchPlan& plan, ResultFile& result
   target.SetParts(agent.get(), place.server.get());
   speaker = agent.get();
   Verdict verdict = agent->Run();
-  target.AgentIsDone();
+  const bool was_noticed = target.AgentIsDone(verdict);
   // At once: the rest may take as long as the other nodes do.
   result.Write(EndedWith(settings, verdict, agent->last_place()));
   if (place.server != nullptr) {
@@ -295,8 +306,9 @@ int RunJob(const RunOptions& options, const LaunchPlan& plan, ResultFile& result
     constexpr auto kUnremarked = std::chrono::seconds(1);
     constexpr auto kAsLongAsItTakes = std::chrono::hours(24 * 365);
     if (!place.server->WaitUntilIdle(kUnremarked)) {
-      Say("this node hosts the rendezvous and stays until the other nodes are done; another signal "
-          "ends the job on all of them");
+      Say(Cat("this node hosts the rendezvous and stays until the other nodes are done; ",
+              was_noticed ? "a SIGTERM may follow, and another signal" : "another signal",
+              " ends the job on all of them"));
       place.server->WaitUntilIdle(kAsLongAsItTakes);
     }
   }

@@ -41,7 +41,12 @@ void JobMachine::Rules::OnAttach(SessionId session, const Attach& attach) {
   opener_.past = std::max(opener_.past, past);
   highest_round_ = std::max(highest_round_, past.round);
   ledger_.LearnCharged(attach.restarts_charged);
-  if (last_commit_.Learn(attach.last_commit, attach.highest_round)) Keep(/*before_the_rest=*/false);
+  bool is_news = last_commit_.Learn(attach.last_commit, attach.highest_round);
+  // Of newcomers alone it would be another job that happens to have this run id.
+  if (past > JobPast{}) {
+    is_news |= last_commit_.Learn(options_.record.commit, options_.record.commit_round);
+  }
+  if (is_news) Keep(/*before_the_rest=*/false);
   Member* known = FindIncarnation(attach.incarnation);
   if (known != nullptr) return Reattach(*known, session, attach);
   if (attach.running && MUSTER_PLANTED(kNoRecovering, false, true)) {

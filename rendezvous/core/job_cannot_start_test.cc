@@ -92,5 +92,20 @@ TEST(JobCannotStart, AJobThatRunsRecordsItAndTheNextWaitKnowsNothingOfIt) {
   EXPECT_EQ(Told(story, "a"), "waiting for 1 more node (1 of 2..3 nodes is here)");
 }
 
+TEST(JobCannotStart, WhatWasSaidWhileARoundIsRecoveredIsToldToThoseWhoWaitThen) {
+  JobStory story({.min = 2, .max = 2});
+  story.Attach("a");
+  story.Attach("b");
+  story.RestartRendezvous();
+  story.Attach("a", {.is_running = true});
+  ASSERT_EQ(story.machine().state(), JobState::kRecovering);
+  story.Feed(kFailed);
+  story.WorkerFails("a", 0, 1);
+  story.StopDone("a");
+  story.Lapse(10'000);
+  EXPECT_EQ(Told(story, "a"),
+            std::string("waiting for 1 more node (1 of 2 nodes is here)") + kWords);
+}
+
 }  // namespace
 }  // namespace muster::rendezvous

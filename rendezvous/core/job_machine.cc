@@ -45,6 +45,8 @@ std::vector<JobEffect> JobMachine::Step(const StepInput& input, const JobEvent& 
 Instant JobMachine::NextWakeup() const { return rules_->NextWakeup(); }
 JobState JobMachine::state() const { return rules_->state(); }
 bool JobMachine::IsDone() const { return rules_->IsDone(); }
+bool JobMachine::MayBeginAnew() const { return rules_->MayBeginAnew(); }
+
 bool JobMachine::IsBlank() const { return rules_->IsBlank(); }
 JobStatus JobMachine::Status(Instant now) const { return rules_->Status(now); }
 bool JobMachine::HasMember(const Incarnation& agent) const { return rules_->HasMember(agent); }
@@ -59,7 +61,6 @@ JobMachine::Rules::Rules(std::string run_id, JobOptions options, Instant started
       highest_round_(options.record.world.round),
       losses_({.good_uptime = options.good_uptime, .set_aside_for = options.set_aside_for}),
       verdict_(options.record.verdict) {
-  last_commit_.Learn(options.record.commit, options.record.commit_round);
   if (verdict_) state_ = verdict_->succeeded ? JobState::kSucceeded : JobState::kFailed;
 }
 

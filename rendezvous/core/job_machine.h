@@ -210,6 +210,8 @@ class JobMachine {
   JobState state() const;
   // True once the job has ended and no agent is attached any more.
   bool IsDone() const;
+  // True once IsDone(), if it ended with "run it again" (75): the next to come may open it anew.
+  bool MayBeginAnew() const;
   // True while nothing is known that a new machine of this run id wouldn't know: nobody is here, no
   // terms are set, and no round was ever heard of.
   bool IsBlank() const;

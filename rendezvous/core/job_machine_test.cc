@@ -387,63 +387,6 @@ TEST(JobMachine, ARestartedRendezvousLearnsBudgetCommitAndRoundFromThoseWhoRunNo
   EXPECT_EQ(start.resume, attach.last_commit);
 }
 
-// Seen in a storm: the rendezvous was killed while all who knew the newest commit were cut off.
-TEST(JobMachine, ARestartedRendezvousKnowsTheCommitThatItKept) {
-  JobStory story({.min = 1, .max = 2});
-  story.Attach("a");
-  story.Attach("b");
-  story.Send("a", CommitDone{story.world("a"), {70, "/c/70"}});
-  const bool is_first_kept = std::holds_alternative<KeepRecord>(story.last_effects().front()) &&
-                             std::get<KeepRecord>(story.last_effects().front()).before_the_rest;
-  EXPECT_TRUE(is_first_kept) << "before anybody is told";
-  const JobRecord record = story.record();
-  EXPECT_EQ(record.commit, (Commit{70, "/c/70"}));
-  story.RestartRendezvous(record);
-  EXPECT_EQ(story.machine().Status(story.now()).last_commit, record.commit);
-  story.Attach("c", {.highest_round = 0});
-  story.Lapse(10'000);
-  EXPECT_EQ(Last<StartRound>(story, "c")->resume, record.commit);
-  EXPECT_EQ(Last<StartRound>(story, "c")->world.round.value, record.world.round.value + 1);
-}
-
-TEST(JobMachine, WhatAgentsTellOfALaterCommitCountsMoreThanWhatWasKept) {
-  JobStory story({.min = 1, .max = 1});
-  JobRecord record;
-  record.world = {RoundId(4), WorldId{}};
-  record.commit = Commit{70, "/c/70"};
-  record.commit_round = RoundId(4);
-  story.RestartRendezvous(record);
-  // The disk had refused this one.
-  story.Attach("a", {.last_commit_step = 80, .highest_round = 4});
-  EXPECT_EQ(Last<StartRound>(story, "a")->resume->step, 80);
-  EXPECT_EQ(story.record().commit->step, 80);
-}
-
-TEST(JobMachine, ARestartedRendezvousTellsTheResultThatItKept) {
-  JobStory story = RunningPair();
-  story.WorkerFails("a", 0, 3);
-  story.StopDone("a");
-  story.StopDone("b");
-  story.WorkerFails("a", 0, 3);
-  story.StopDone("a");
-  story.StopDone("b");
-  ASSERT_EQ(story.machine().state(), JobState::kFailed);
-  const JobRecord record = story.record();
-  ASSERT_TRUE(record.verdict.has_value());
-  story.RestartRendezvous(record);
-  EXPECT_TRUE(story.machine().IsDone());
-  EXPECT_FALSE(story.machine().IsBlank());
-  EXPECT_EQ(story.machine().Status(story.now()).verdict, record.verdict);
-  story.Attach("late", {.highest_round = 0});
-  EXPECT_EQ(Last<JobEnded>(story, "late")->verdict, *record.verdict);
-  // One that didn't hear of the end still runs its workers, as far as it says.
-  story.Attach("b", {.is_running = true});
-  EXPECT_EQ(Last<JobEnded>(story, "b")->verdict, *record.verdict);
-  story.Break("late");
-  story.Break("b");
-  EXPECT_TRUE(story.machine().IsDone());
-}
-
 TEST(JobMachine, AMemberWithoutWorkersProvesThatARecoveredRoundIsIncomplete) {
   JobStory story = RunningPair();
   story.RestartRendezvous();

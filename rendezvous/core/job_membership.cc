@@ -139,6 +139,7 @@ void JobMachine::Rules::FormRound() {
   round_->world_size = assignment.world_size;
   round_->restarts_charged = ledger_.charged();
   round_->resume = last_commit_.get();
+  options_.record.commit.reset();
   round_->began = input_.now;
   round_->Resize(assignment.places.size());
   for (size_t i = 0; i < assignment.places.size(); ++i) {
@@ -374,7 +375,7 @@ void JobMachine::Rules::On(const NodeCannotStart& event) {
   if (IsFinal()) return;
   Note("node " + event.node_name + " could not start: " + event.reason);
   // Nobody waits for it in a round that runs.
-  if (state_ != JobState::kGathering && state_ != JobState::kClosing) return;
+  if (state_ == JobState::kRunning) return;
   failed_starts_.Add(input_.now, event.node_name, event.reason);
   notice_due_ = std::min(notice_due_, input_.now + kNoticeInterval);
 }

@@ -13,7 +13,8 @@ namespace muster::rendezvous {
 struct JobRecord {
   // Of the last round; the next has a higher number.
   World world{};
-  // The newest commit, and the round that made it.
+  // The newest commit, and the round that made it. It counts when a node comes back that was in the
+  // job; newcomers alone begin anew.
   std::optional<Commit> commit{};
   RoundId commit_round{};
   // How the job ended.

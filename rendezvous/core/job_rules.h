@@ -37,6 +37,7 @@ class JobMachine::Rules {
   Instant NextWakeup() const { return wakeup_; }
   JobState state() const { return state_; }
   bool IsDone() const { return IsFinal() && sessions_.empty(); }
+  bool MayBeginAnew() const { return IsDone() && verdict_->exit_code == kExitRunAgain; }
   bool IsBlank() const {
     return !terms_ && members_.empty() && claimants_.empty() && highest_round_.value == 0 &&
            !verdict_;
@@ -170,7 +171,8 @@ class JobMachine::Rules {
   void ResendAgreement(const Member& member, size_t index);
   void KnowStep(size_t index);
   const std::string run_id_;
-  const JobOptions options_;
+  // All but what was kept of the commit stays as it is.
+  JobOptions options_;
   const Instant quiet_until_;
   // Who ran a world before this rendezvous and hasn't said so by then is out of contact, and has
   // killed its workers as one whose lease is over does: nothing was refused to it since the start.

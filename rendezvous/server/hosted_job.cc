@@ -43,6 +43,7 @@ HostedJob::~HostedJob() { CloseRound(absl::CancelledError("the rendezvous is shu
 void HostedJob::Step(Instant now, const JobEvent& event) {
   if (auto* message = std::get_if<SessionMessage>(&event)) {
     if (auto* attach = std::get_if<Attach>(&message->message)) {
+      is_claimed_ = true;
       sessions_[message->session] = attach->incarnation;
       incarnations_.insert(attach->incarnation);
     }
@@ -72,6 +73,7 @@ void HostedJob::Perform(Instant now, const JobEffect& effect) {
   } else if (auto* keep = std::get_if<KeepRecord>(&effect)) {
     const KeepId id(++last_keep_.value);
     if (!outlet_->Keep(run_id_, id, keep->record) || !keep->before_the_rest) return;
+    if (!does_disk_answer_) return;
     if (!held_) held_ = Held{id, now + longest_hold_, {}};
     held_->keep = id;
   } else if (auto* over = std::get_if<RoundOver>(&effect)) {
@@ -93,6 +95,11 @@ void HostedJob::Say(SessionId session, std::optional<RendezvousMessage> message)
 }
 
 void HostedJob::Kept(KeepId keep) {
+  if (!does_disk_answer_ && keep == last_keep_) {
+    does_disk_answer_ = true;
+    outlet_->Report(run_id_, world_.round,
+                    absl::StrCat("job ", run_id_, ": the state directory answers again"));
+  }
   if (held_ && keep >= held_->keep) ReleaseHeld();
 }
 
@@ -133,7 +140,8 @@ void HostedJob::Tick(Instant now) {
     outlet_->Report(run_id_, world_.round,
                     absl::StrCat("job ", run_id_,
                                  ": the state directory (--state-dir) does not "
-                                 "answer; the job goes on without waiting for it"));
+                                 "answer; the job goes on without waiting for it until it does"));
+    does_disk_answer_ = false;
     ReleaseHeld();
   }
   if (machine_.NextWakeup() <= now) Step(now, TimePassed{});

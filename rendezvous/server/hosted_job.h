@@ -86,6 +86,8 @@ class HostedJob {
   void CancelCall(CallId call);
 
   const JobMachine& machine() const { return machine_; }
+  // Whether a node ever asked for this job in this life of the rendezvous.
+  bool is_claimed() const { return is_claimed_; }
   // When the job was first seen to be done; none while it goes on.
   std::optional<Instant> done_since() const { return done_since_; }
 
@@ -137,6 +139,9 @@ class HostedJob {
   std::map<CallId, WaitId> wait_of_;
   KeepId last_keep_;
   std::optional<Held> held_;
+  // It didn't in time, so nobody waits for it until it does.
+  bool does_disk_answer_ = true;
+  bool is_claimed_ = false;
   std::optional<Instant> done_since_;
 };
 

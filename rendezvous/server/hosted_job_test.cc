@@ -146,9 +146,14 @@ TEST_F(HostedJobTest, ADiskThatDoesNotAnswerHoldsNobodyUpForALease) {
   job_.Tick(due);
   EXPECT_EQ(outlet_.Said(), "noted ");
   EXPECT_NE(outlet_.log.find("--state-dir) does not answer"), std::string::npos) << outlet_.log;
-  // The disk comes back later.
+  // Until it comes back nobody waits for it again.
+  job_.Step(due, SessionMessage{SessionId(1), CommitDone{outlet_.world, {6, "/c/6"}}});
+  EXPECT_EQ(outlet_.Said(), "noted ");
   job_.Kept(outlet_.kept.back().first);
   EXPECT_EQ(outlet_.Said(), "");
+  EXPECT_NE(outlet_.log.find("answers again"), std::string::npos) << outlet_.log;
+  job_.Step(due, SessionMessage{SessionId(1), CommitDone{outlet_.world, {7, "/c/7"}}});
+  EXPECT_EQ(outlet_.Said(), "") << "as before";
 }
 
 TEST_F(HostedJobTest, WithoutADiskNothingIsHeldBack) {

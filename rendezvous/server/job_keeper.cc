@@ -1,11 +1,18 @@
 #include "rendezvous/server/job_keeper.h"
 
+#include <chrono>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "spdlog/spdlog.h"
 
 namespace muster::rendezvous {
+namespace {
+
+// A healthy disk takes milliseconds.
+constexpr auto kPatienceAtEnd = std::chrono::seconds(2);
+
+}  // namespace
 
 JobKeeper::JobKeeper(std::unique_ptr<JobStore> store)
     : store_(std::move(store)), records_(store_->jobs()) {
@@ -18,6 +25,15 @@ JobKeeper::~JobKeeper() {
     stopping_ = true;
   }
   changed_.notify_all();
+  {
+    base::MutexLock lock(mutex_);
+    const auto end = std::chrono::steady_clock::now() + kPatienceAtEnd;
+    while (!has_ended_) {
+      if (changed_.wait_until(mutex_, end) != std::cv_status::timeout) continue;
+      spdlog::error("the state directory does not answer; this process ends when its disk does");
+      break;
+    }
+  }
   thread_.join();
 }
 
@@ -27,12 +43,11 @@ JobRecord JobKeeper::RecordOf(const std::string& run_id) const {
   return found == records_.end() ? JobRecord() : found->second;
 }
 
-std::vector<std::string> JobKeeper::EndedJobs() const {
+std::vector<std::string> JobKeeper::RunIds() const {
   base::MutexLock lock(mutex_);
-  std::vector<std::string> ended;
-  for (const auto& [run_id, record] : records_)
-    if (record.verdict) ended.push_back(run_id);
-  return ended;
+  std::vector<std::string> run_ids;
+  for (const auto& [run_id, record] : records_) run_ids.push_back(run_id);
+  return run_ids;
 }
 
 void JobKeeper::Keep(const std::string& run_id, const JobRecord& record,
@@ -64,7 +79,11 @@ void JobKeeper::Run() {
     {
       base::MutexLock lock(mutex_);
       while (pending_.empty() && !stopping_) changed_.wait(mutex_);
-      if (pending_.empty()) return;
+      if (pending_.empty()) {
+        has_ended_ = true;
+        changed_.notify_all();
+        return;
+      }
       batch.swap(pending_);
     }
     for (const auto& [run_id, change] : batch) Write(run_id, change);

@@ -25,15 +25,15 @@ namespace muster::rendezvous {
 class JobKeeper {
  public:
   explicit JobKeeper(std::unique_ptr<JobStore> store);
-  // Returns when all is durable or refused, and all were called who wait for it.
+  // Returns when all is durable or refused, and all were called who wait for it; says so where the
+  // disk takes long, for nothing can end a process that waits for its disk.
   ~JobKeeper();
   JobKeeper(const JobKeeper&) = delete;
   JobKeeper& operator=(const JobKeeper&) = delete;
 
   // The last record of the job, durable or not yet; of round 0 if there is none.
   JobRecord RecordOf(const std::string& run_id) const;
-  // Those whose last record tells their end.
-  std::vector<std::string> EndedJobs() const;
+  std::vector<std::string> RunIds() const;
   // `kept`, if not empty, is called by the keeper's own thread when the record, or a later one, is
   // durable or refused: the job goes on without the disk.
   void Keep(const std::string& run_id, const JobRecord& record, std::function<void()> kept = {});
@@ -60,6 +60,7 @@ class JobKeeper {
   std::map<std::string, JobRecord> records_ MUSTER_GUARDED_BY(mutex_);
   std::map<std::string, Change> pending_ MUSTER_GUARDED_BY(mutex_);
   bool stopping_ MUSTER_GUARDED_BY(mutex_) = false;
+  bool has_ended_ MUSTER_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

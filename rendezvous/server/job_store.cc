@@ -3,13 +3,13 @@
 #include <fcntl.h>
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -88,14 +88,44 @@ absl::StatusOr<JobRecord> FromStored(const proto::StoredJob& stored) {
 
 absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Open(const std::string& directory) {
   if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST)
-    return absl::InvalidArgumentError(
+    return absl::FailedPreconditionError(
         absl::StrCat("can't make the state directory ", directory, ": ", std::strerror(errno)));
   std::unique_ptr<JobStore> store(new JobStore(directory));
+  if (absl::Status status = store->Lock(); !status.ok()) return status;
   if (absl::Status status = store->Read(); !status.ok()) return status;
   // A directory that can't be written to is told at the start, not at the first round.
   if (absl::Status status = store->Write(); !status.ok())
-    return absl::InvalidArgumentError(status.message());
+    return absl::FailedPreconditionError(status.message());
   return store;
+}
+
+JobStore::~JobStore() {
+  if (lock_ >= 0) close(lock_);
+}
+
+absl::Status JobStore::Lock() {
+  const std::string path = directory_ + "/lock";
+  lock_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (lock_ < 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("can't use the state directory: ", path, ": ", std::strerror(errno)));
+  }
+  if (flock(lock_, LOCK_EX | LOCK_NB) == 0) {
+    const std::string mine = absl::StrCat(getpid(), "\n");
+    // Only to name us to another one that tries: a disk that is full costs the name.
+    const bool is_named = ftruncate(lock_, 0) == 0 && WriteAll(lock_, mine);
+    static_cast<void>(is_named);
+    return absl::OkStatus();
+  }
+  if (errno != EWOULDBLOCK) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("can't take the state directory: ", path, ": ", std::strerror(errno)));
+  }
+  std::string holder = "unknown";
+  std::ifstream(path) >> holder;
+  return absl::FailedPreconditionError(absl::StrCat("the state directory ", directory_,
+                                                    " is in use by another rendezvous (process ",
+                                                    holder, "); give each one its own"));
 }
 
 absl::Status JobStore::Keep(const std::string& run_id, const JobRecord& record) {
@@ -110,11 +140,25 @@ absl::Status JobStore::Forget(const std::string& run_id) {
 
 absl::Status JobStore::Read() {
   const std::string path = FileIn(directory_);
-  std::ifstream file(path);
-  if (!file.is_open()) return absl::OkStatus();
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const auto unreadable = [&](int error) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("can't read ", path, ": ", std::strerror(error),
+                     "; nothing was changed: let this user read it, or name another directory"));
+  };
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Only a file that isn't there means that there is nothing to know: it is written anew.
+  if (fd < 0) return errno == ENOENT ? absl::OkStatus() : unreadable(errno);
+  std::string text;
+  char buffer[1 << 16];
+  ssize_t got = 0;
+  while ((got = read(fd, buffer, sizeof buffer)) > 0 || (got < 0 && errno == EINTR)) {
+    if (got > 0) text.append(buffer, static_cast<size_t>(got));
+  }
+  const int error = errno;
+  close(fd);
+  if (got < 0) return unreadable(error);
   auto malformed = [&](absl::string_view problem) {
-    return absl::InvalidArgumentError(
+    return absl::FailedPreconditionError(
         absl::StrCat(path, " isn't a file of muster's: ", problem,
                      "; move it away to begin without what it says of earlier jobs"));
   };

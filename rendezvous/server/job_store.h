@@ -16,9 +16,13 @@ namespace muster::rendezvous {
 
 class JobStore {
  public:
-  // Makes the directory if it isn't there and reads what an earlier life kept. InvalidArgument: the
-  // directory can't be made or written to, or its file isn't one of ours.
+  // Makes the directory if it isn't there, takes it for this process alone, and reads what an
+  // earlier life kept. FailedPrecondition: the directory can't be made, read or written to, another
+  // process has it, or its file isn't one of ours.
   static absl::StatusOr<std::unique_ptr<JobStore>> Open(const std::string& directory);
+  ~JobStore();
+  JobStore(const JobStore&) = delete;
+  JobStore& operator=(const JobStore&) = delete;
 
   // The last record of each job, by its run id.
   const std::map<std::string, JobRecord>& jobs() const { return jobs_; }
@@ -30,10 +34,12 @@ class JobStore {
 
  private:
   explicit JobStore(std::string directory) : directory_(std::move(directory)) {}
+  absl::Status Lock();
   absl::Status Read();
   absl::Status Write() const;
 
   const std::string directory_;
+  int lock_ = -1;
   std::map<std::string, JobRecord> jobs_;
 };
 

@@ -62,7 +62,7 @@ TEST(JobStore, SaysWhatIsWrongWithItsFile) {
         first + "jobs { run_id: \"j\" commit_round: 18446744073709551615 }"}) {
     std::ofstream(dir + "/jobs") << text;
     auto store = JobStore::Open(dir);
-    EXPECT_EQ(store.status().code(), absl::StatusCode::kInvalidArgument) << text;
+    EXPECT_EQ(store.status().code(), absl::StatusCode::kFailedPrecondition) << text;
     EXPECT_NE(store.status().message().find(dir + "/jobs isn't a file of muster's: "),
               std::string::npos)
         << store.status();
@@ -71,10 +71,38 @@ TEST(JobStore, SaysWhatIsWrongWithItsFile) {
 
 TEST(JobStore, RefusesADirectoryThatCantBeUsed) {
   EXPECT_EQ(JobStore::Open("/nonexistent/state").status().code(),
-            absl::StatusCode::kInvalidArgument);
+            absl::StatusCode::kFailedPrecondition);
   const std::string file = FreshDir("file");
   std::ofstream(file) << "x";
-  EXPECT_EQ(JobStore::Open(file).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(JobStore::Open(file).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(JobStore, AFileThatCantBeReadIsLeftAsItIs) {
+  const std::string dir = FreshDir("unreadable");
+  ASSERT_EQ(mkdir(dir.c_str(), 0700), 0);
+  // For root nothing is unreadable but what is no file.
+  ASSERT_EQ(mkdir((dir + "/jobs").c_str(), 0700), 0);
+  auto store = JobStore::Open(dir);
+  EXPECT_EQ(store.status().code(), absl::StatusCode::kFailedPrecondition);
+  if (geteuid() == 0) return;
+  ASSERT_EQ(rmdir((dir + "/jobs").c_str()), 0);
+  std::ofstream(dir + "/jobs") << "something";
+  ASSERT_EQ(chmod((dir + "/jobs").c_str(), 0), 0);
+  store = JobStore::Open(dir);
+  EXPECT_NE(store.status().message().find("nothing was changed"), std::string::npos);
+}
+
+TEST(JobStore, IsOneProcessAlone) {
+  const std::string dir = FreshDir("locked");
+  auto first = JobStore::Open(dir);
+  ASSERT_TRUE(first.ok()) << first.status();
+  auto second = JobStore::Open(dir);
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(second.status().message(), "the state directory " + dir +
+                                           " is in use by another rendezvous (process " +
+                                           std::to_string(getpid()) + "); give each one its own");
+  first->reset();
+  EXPECT_TRUE(JobStore::Open(dir).ok());
 }
 
 TEST(JobStore, SaysThatTheDiskRefuses) {

@@ -30,9 +30,10 @@ absl::Status RendezvousLoop::ShuttingDown() {
 
 RendezvousLoop::RendezvousLoop(RendezvousLoopOptions options)
     : options_(std::move(options)), started_(options_.clock->Now()), now_(started_) {
-  // Who comes late to a job that has ended is told how, also after a restart.
+  // Jobs of an earlier life are there from the start: who comes late to one that has ended is told
+  // how, and one that nobody comes back to is forgotten in time.
   if (options_.jobs) {
-    for (const std::string& run_id : options_.jobs->EndedJobs()) {
+    for (const std::string& run_id : options_.jobs->RunIds()) {
       if (const HostedJob* job = JobFor(run_id)) NoteDue(*job);
     }
     wakeup_ = next_due_;
@@ -157,9 +158,7 @@ Instant RendezvousLoop::NextWakeup() const {
   Instant next = ending_.empty() ? Instant::Never() : ending_.front().first;
   for (const Draining& drain : draining_) next = std::min(next, drain.until);
   for (const auto& [run_id, job] : jobs_) {
-    next = std::min(next, job->NextWakeup());
-    if (job->done_since() && job->machine().IsDone())
-      next = std::min(next, *job->done_since() + options_.retention);
+    next = std::min({next, job->NextWakeup(), ForgottenAt(*job)});
   }
   return next;
 }
@@ -172,8 +171,7 @@ void RendezvousLoop::StepJob(Instant now, HostedJob& job, const JobEvent& event)
 void RendezvousLoop::NoteDue(const HostedJob& job) {
   next_due_ = std::min(next_due_, job.NextWakeup());
   if (job.machine().IsBlank()) next_due_ = std::min(next_due_, now_);
-  if (job.done_since() && job.machine().IsDone())
-    next_due_ = std::min(next_due_, *job.done_since() + options_.retention);
+  next_due_ = std::min(next_due_, ForgottenAt(job));
 }
 
 // Kept, such jobs would fill kMaxJobs: one for each run id that was tried and given up.
@@ -197,15 +195,24 @@ void RendezvousLoop::Attend(Instant now) {
       job = jobs_.erase(job);
       continue;
     }
-    std::optional<Instant> done = job->second->done_since();
-    if (!done || now < *done + options_.retention || !job->second->machine().IsDone()) {
+    if (now < ForgottenAt(*job->second)) {
       ++job;
       continue;
     }
     if (options_.jobs) options_.jobs->Forget(job->first);
-    std::erase_if(sessions_, [&](const auto& s) { return s.second.job == job->second.get(); });
+    DropSessionsOf(*job->second);
     job = jobs_.erase(job);
   }
+}
+
+Instant RendezvousLoop::ForgottenAt(const HostedJob& job) const {
+  if (job.done_since() && job.machine().IsDone()) return *job.done_since() + options_.retention;
+  // Kept by an earlier life, and no node has come back.
+  return job.is_claimed() ? Instant::Never() : started_ + options_.retention;
+}
+
+void RendezvousLoop::DropSessionsOf(const HostedJob& job) {
+  std::erase_if(sessions_, [&](const auto& session) { return session.second.job == &job; });
 }
 
 void RendezvousLoop::PublishIdleness(Instant now) {
@@ -262,6 +269,15 @@ void RendezvousLoop::Open(Instant now, SessionId id, Attach attach,
                           const std::shared_ptr<SessionSink>& sink) {
   if (now.IsNever()) return sink->Cut(ShuttingDown());
   HostedJob* job = JobFor(attach.terms.run_id);
+  const bool is_newcomer =
+      !attach.running && !attach.was_attached && attach.highest_round.value == 0;
+  if (job != nullptr && is_newcomer && job->machine().MayBeginAnew()) {
+    // Whoever was told to run it again does so. Rounds only grow.
+    JobOptions anew = options_.job;
+    anew.record.world = job->machine().Status(now).world;
+    DropSessionsOf(*job);
+    job = Host(attach.terms.run_id, anew);
+  }
   if (job == nullptr)
     return sink->Cut(absl::ResourceExhaustedError("this rendezvous has too many jobs"));
   sessions_[id] = {job, sink};
@@ -275,9 +291,13 @@ HostedJob* RendezvousLoop::JobFor(const std::string& run_id) {
   if (jobs_.size() >= kMaxJobs) return nullptr;
   JobOptions job = options_.job;
   if (options_.jobs) job.record = options_.jobs->RecordOf(run_id);
+  return Host(run_id, job);
+}
+
+HostedJob* RendezvousLoop::Host(const std::string& run_id, const JobOptions& options) {
   JobOutlet* outlet = this;
   auto& hosted = jobs_[run_id];
-  hosted = std::make_unique<HostedJob>(run_id, job, started_, outlet);
+  hosted = std::make_unique<HostedJob>(run_id, options, started_, outlet);
   return hosted.get();
 }
 

@@ -186,6 +186,11 @@ class RendezvousLoop : private JobOutlet {
   void Attend(Instant now);
   void Open(Instant now, SessionId id, Attach attach, const std::shared_ptr<SessionSink>& sink);
   HostedJob* JobFor(const std::string& run_id);
+  // In place of the job of that run id, if there is one.
+  HostedJob* Host(const std::string& run_id, const JobOptions& options);
+  // When nothing is known of the job any more.
+  Instant ForgottenAt(const HostedJob& job) const;
+  void DropSessionsOf(const HostedJob& job);
   bool IsAbandoned(const HostedJob& job) const;
   static absl::Status ShuttingDown();
   void StartDrain(Instant now, CallId call, const DrainOrder& order, DrainAnswer answer);

@@ -58,13 +58,20 @@ class RendezvousServer::Parts {
 absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(
     const RendezvousServerOptions& options) {
   auto parts = std::make_unique<Parts>();
+  // First: a disk that hangs must not hold the port.
+  std::unique_ptr<JobKeeper> keeper;
+  if (!options.state_dir.empty()) {
+    auto jobs = JobStore::Open(options.state_dir);
+    if (!jobs.ok()) return jobs.status();
+    keeper = std::make_unique<JobKeeper>(*std::move(jobs));
+  }
   auto listener = FirstByteListener::Listen({.host = options.host, .port = options.port});
   if (!listener.ok()) return listener.status();
   parts->listener = *std::move(listener);
 
   RendezvousLoopOptions loop{.job = options.job,
                              .retention = options.retention,
-                             .jobs = nullptr,
+                             .jobs = std::move(keeper),
                              .on_round = {},
                              .watched_job = options.non_grpc_job,
                              .clock = options.clock};
@@ -75,11 +82,6 @@ absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(
     };
   }
   if (options.standalone) loop.job.startup_quiet = Duration(0);
-  if (!options.state_dir.empty()) {
-    auto jobs = JobStore::Open(options.state_dir);
-    if (!jobs.ok()) return jobs.status();
-    loop.jobs = std::make_unique<JobKeeper>(*std::move(jobs));
-  }
   parts->loop = std::make_unique<RendezvousLoop>(std::move(loop));
   parts->service = NewRendezvousService(parts->loop.get());
 

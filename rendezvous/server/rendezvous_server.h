@@ -51,8 +51,8 @@ struct RendezvousServerOptions {
 class RendezvousServer {
  public:
   // AlreadyExists: the port is in use (the socket is exclusive). InvalidArgument: the host doesn't
-  // resolve, isn't an address of this machine, or the state directory can't be used. Unavailable:
-  // any other refusal of the system, in its words.
+  // resolve, or isn't an address of this machine. FailedPrecondition: the state directory can't be
+  // used. Unavailable: any other refusal of the system, in its words.
   static absl::StatusOr<std::unique_ptr<RendezvousServer>> Start(
       const RendezvousServerOptions& options);
   ~RendezvousServer();

@@ -23,6 +23,7 @@
 #include "rendezvous/client/probe.h"
 #include "rendezvous/client/recording_observer.h"
 #include "rendezvous/server/first_byte_listener.h"
+#include "rendezvous/server/job_store.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -89,6 +90,7 @@ class FakeAgent {
     client_->Send(StopDone{stop->world, 29401});
   }
 
+  void SetHighestRound(RoundId round) { attach_.highest_round = round; }
   RoundScope scope() const { return {"job", attach_.incarnation, world_}; }
   const World& world() const { return world_; }
   // As the last StartRound said.
@@ -526,21 +528,74 @@ TEST(RendezvousServer, KeepsRoundCommitAndResultOverARestart) {
       EXPECT_EQ(agent->observer().NextMessage<CommitNoted>()->commit, commit);
     }
   }
-  // Agents that know nothing.
   {
-    Trio trio({.state_dir = dir});
-    EXPECT_EQ(trio.agents[0]->world().round, RoundId(2));
-    for (auto& agent : trio.agents) {
+    auto server = StartServer({.state_dir = dir});
+    // One was in the job, and knows nothing of the commit.
+    FakeAgent veteran(server->port(), "node-a", Terms(2, 2));
+    FakeAgent newcomer(server->port(), "node-b", Terms(2, 2));
+    veteran.SetHighestRound(RoundId(1));
+    for (FakeAgent* agent : {&veteran, &newcomer}) agent->Attach();
+    for (FakeAgent* agent : {&veteran, &newcomer}) {
+      ASSERT_TRUE(agent->AwaitStart().has_value());
+      EXPECT_EQ(agent->world().round, RoundId(2));
       EXPECT_EQ(agent->resume(), commit);
       agent->client().Send(NodeSucceeded{agent->world()});
     }
-    for (auto& agent : trio.agents)
+    for (FakeAgent* agent : {&veteran, &newcomer})
       EXPECT_TRUE(agent->observer().NextMessage<JobEnded>()->verdict.succeeded);
   }
   auto server = StartServer({.state_dir = dir});
   FakeAgent late(server->port(), "late", Terms(2, 3));
   late.Attach();
   EXPECT_TRUE(late.observer().NextMessage<JobEnded>()->verdict.succeeded);
+}
+
+TEST(RendezvousServer, AJobThatIsToBeRunAgainBeginsAnewUnderItsName) {
+  Trio trio;
+  trio.agents[0]->Leave();
+  trio.agents[1]->Leave();
+  trio.agents[2]->AcknowledgeStop();
+  auto ended = trio.agents[2]->observer().NextMessage<JobEnded>();
+  ASSERT_TRUE(ended.has_value());
+  EXPECT_EQ(ended->verdict.exit_code, 75);
+  trio.agents.clear();
+  ASSERT_TRUE(trio.server->WaitUntilIdle(std::chrono::seconds(60)));
+  FakeAgent a(trio.server->port(), "node-a", Terms(2, 2)),
+      b(trio.server->port(), "node-b", Terms(2, 2));
+  a.Attach();
+  b.Attach();
+  EXPECT_EQ(a.AwaitStart()->world.round, RoundId(2)) << "rounds only grow";
+  ASSERT_TRUE(b.AwaitStart().has_value());
+  // One that failed is told to whoever comes late.
+  a.client().Send(NodeSucceeded{a.world()});
+  b.client().Send(NodeSucceeded{b.world()});
+  for (FakeAgent* agent : {&a, &b})
+    EXPECT_TRUE(agent->observer().NextMessage<JobEnded>()->verdict.succeeded);
+  FakeAgent late(trio.server->port(), "node-c", Terms(2, 2));
+  late.Attach();
+  EXPECT_TRUE(late.observer().NextMessage<JobEnded>()->verdict.succeeded);
+}
+
+TEST(RendezvousServer, AJobThatNobodyComesBackToIsForgotten) {
+  const std::string dir = ::testing::TempDir() + "/unclaimed." + std::to_string(getpid());
+  { Trio trio({.state_dir = dir}); }
+  RendezvousServerOptions options{.state_dir = dir};
+  options.retention = std::chrono::milliseconds(300);
+  auto server = StartServer(options);
+  auto stub = proto::Rendezvous::NewStub(grpc::CreateChannel(
+      "127.0.0.1:" + std::to_string(server->port()), grpc::InsecureChannelCredentials()));
+  int jobs = 1;
+  while (jobs > 0) {
+    grpc::ClientContext context;
+    proto::GetStatusReply reply;
+    ASSERT_TRUE(stub->GetStatus(&context, {}, &reply).ok());
+    jobs = reply.jobs_size();
+    if (jobs > 0) {
+      EXPECT_EQ(reply.jobs(0).world().round(), 1);
+    }
+  }
+  server.reset();
+  EXPECT_EQ((*JobStore::Open(dir))->jobs().size(), 0U);
 }
 
 }  // namespace

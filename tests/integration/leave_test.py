@@ -299,6 +299,11 @@ class Host(Nodes):
         self.assertIn("node 127.0.0.1 is to leave, as soon as its job lets it; its muster process "
                       "stays until the job ends, since it hosts the rendezvous", drain.err)
         self.wait_for_steps(before + 1)
+        # Batch systems send it after their notice; it must not end the job elsewhere.
+        host.wait_for_output("until the other nodes are done; a SIGTERM may follow, and another signal")
+        host.signal(signal.SIGTERM)
+        host.wait_for_output("SIGTERM after this node has left: it hosts the rendezvous and stays")
+        self.wait_for_steps(before + 1)
         self.end_other(host, other, 75)
 
     def check_told_to_go(self, mode, code, *sentences):

@@ -158,11 +158,27 @@ class Daemon(Cluster):
         for words, sentence in ((["--listen=h:x"], "--listen"), ([], "--listen"),
                                 (["--listen=127.0.0.1:0", "now"], '"now"'),
                                 (["--listen=127.0.0.1:0", "--lease=x"], "--lease"),
-                                (["--listen=127.0.0.1:0", "--state-dir=/proc/none"], "/proc/none"),
+                                (["--listen=127.0.0.1:0", "--state-dir="], "--state-dir"),
                                 (["--listen=192.0.2.1:0", "--insecure"], "192.0.2.1"),
                                 (["--listn=127.0.0.1:0"], "--listen")):
             with self.subTest(words=words):
                 self.assert_ends(self.run_to_end("rendezvous", *words), 64, sentence)
+
+    def test_a_state_directory_that_can_not_be_used(self):
+        listen = "--listen=127.0.0.1:0"
+        self.assert_ends(self.run_to_end("rendezvous", listen, "--state-dir=/proc/none"), 73,
+                         "--state-dir: can't make the state directory /proc/none")
+        first = self.start("rendezvous", listen, "--state-dir=" + self.work)
+        first.wait_for_output("listens at")
+        self.assert_ends(self.run_to_end("rendezvous", listen, "--state-dir=" + self.work), 73,
+                         "in use by another rendezvous (process %d)" % first.pid)
+        first.signal(signal.SIGTERM)
+        self.assert_ends(first, 0)
+        # What another one wrote is told, and left as it was.
+        path = self.write("jobs", "something else\n")
+        self.assert_ends(self.run_to_end("rendezvous", listen, "--state-dir=" + self.work), 73,
+                         path + " isn't a file of muster's")
+        self.assertEqual(process_kit.read(path), b"something else\n")
 
 
 class Restarts(Cluster):

@@ -28,14 +28,16 @@ void Invariants::RendezvousStarted(const rendezvous::JobRecord& kept) {
   open_world_ = -1;
   last_world_ = -1;
   Knowledge before = std::exchange(known_, Knowledge{.round = kept.world.round});
+  kept_commit_.reset();
   if (parts_.options.keeps_state) {
-    // What was ever told to anybody is known for good.
-    known_.commit = std::move(before.commit);
+    // What was ever told to anybody is known for good, to whoever was in the job.
+    kept_commit_ = std::move(before.commit);
+    kept_commit_told_in_ = commit_told_in_;
     if (!verdict_) verdict_ = kept.verdict;
   } else {
-    commit_told_in_ = RoundId();
     verdict_.reset();
   }
+  commit_told_in_ = RoundId();
   commit_is_ours_ = false;
   first_world_ = parts_.worlds.size();
   charged_worlds_.clear();
@@ -93,6 +95,10 @@ void Invariants::Heard(Session& session, const Attach& attach) {
   known_.round = std::max(known_.round, told.round);
   known_.attempt = std::max(known_.attempt, told.attempt);
   known_.restarts_charged = std::max(known_.restarts_charged, told.restarts_charged);
+  if (kept_commit_ && (attach.was_attached || attach.running || attach.highest_round.value > 0)) {
+    known_.commit = std::exchange(kept_commit_, std::nullopt);
+    commit_told_in_ = kept_commit_told_in_;
+  }
   bool is_newer = told.commit && (!known_.commit || told.round > commit_told_in_ ||
                                   (told.round == commit_told_in_ && !commit_is_ours_ &&
                                    told.commit->step > known_.commit->step));

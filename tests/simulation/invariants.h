@@ -127,6 +127,9 @@ class Invariants {
   WorldIndex open_world_ = -1;
   WorldIndex last_world_ = -1;
   Knowledge known_;
+  // Known from before this life, until a node comes back that was in the job, or one begins anew.
+  std::optional<Commit> kept_commit_;
+  RoundId kept_commit_told_in_;
   // The latest round seen by whoever told of known_.commit, or the one that committed it.
   RoundId commit_told_in_;
   // This rendezvous heard of it from the world that made it: what others tell of a round of that

@@ -32,6 +32,7 @@ void Invariants::RoundStarted(const rendezvous::RoundStarted& started,
   CheckCharge(places[0].second->restarts_charged);
   NoteCharge(places[0].second->restarts_charged);
   CheckResume(places[0].second->resume);
+  kept_commit_.reset();
 
   WorldRecord record{.world = started.world,
                      .key = input.fresh_round_key,

@@ -223,7 +223,7 @@ Result<std::optional<LoadedCheckpoint>> CheckpointDirectory::FindNewest(
     Result<LoadedCheckpoint> loaded = Read(candidate);
     if (loaded.ok()) {
       if (!newest_problem.empty() || !missing.empty()) {
-        warn_("going on from the older checkpoint " + candidate.name.ToString());
+        warn_("going on from checkpoint " + candidate.name.ToString());
       }
       return std::optional<LoadedCheckpoint>(*std::move(loaded));
     }
