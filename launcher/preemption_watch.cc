@@ -17,6 +17,11 @@
 #include "launcher/text.h"
 
 namespace muster::launcher {
+namespace {
+
+bool IsThere(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<PreemptionWatch>> PreemptionWatch::Start(const std::string& path,
                                                                         OnNotice on_notice) {
@@ -40,6 +45,14 @@ absl::StatusOr<std::unique_ptr<PreemptionWatch>> PreemptionWatch::Start(const st
         Cat("--preemption-file=", path, ": the folder ", folder, " can't be watched (", why,
             "); make it before the job starts, or name a file in another one"));
   }
+  // The watch is in place: what appears after this look wakes it.
+  if (IsThere(path)) {
+    close(fd);
+    return absl::FailedPreconditionError(
+        Cat("stopped before the job had begun by preemption notice ", path,
+            ", left over from before this start: remove the file before the node is started "
+            "again"));
+  }
   return std::unique_ptr<PreemptionWatch>(new PreemptionWatch(fd, path, std::move(on_notice)));
 }
 
@@ -47,7 +60,6 @@ PreemptionWatch::PreemptionWatch(int inotify_fd, std::string path, OnNotice on_n
     : inotify_fd_(inotify_fd),
       path_(std::move(path)),
       on_notice_(std::move(on_notice)),
-      is_left_over_(IsThere()),
       stop_fd_(eventfd(0, EFD_CLOEXEC)) {
   thread_ = std::thread([this] { Run(); });
 }
@@ -59,11 +71,8 @@ PreemptionWatch::~PreemptionWatch() {
   close(inotify_fd_);
 }
 
-bool PreemptionWatch::IsThere() const { return access(path_.c_str(), F_OK) == 0; }
-
 void PreemptionWatch::Run() {
-  // The watch is in place, so what appears after this look wakes us.
-  while (!IsThere()) {
+  while (!IsThere(path_)) {
     std::array<pollfd, 2> fds = {pollfd{stop_fd_, POLLIN, 0}, pollfd{inotify_fd_, POLLIN, 0}};
     if (poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) return;
     if (fds[0].revents != 0) return;
@@ -71,7 +80,7 @@ void PreemptionWatch::Run() {
     while (read(inotify_fd_, events.data(), events.size()) > 0) {
     }
   }
-  on_notice_(is_left_over_);
+  on_notice_();
 }
 
 }  // namespace muster::launcher

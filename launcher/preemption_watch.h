@@ -16,11 +16,11 @@ namespace muster::launcher {
 
 class PreemptionWatch {
  public:
-  // `is_left_over`: the file was there before the watch.
-  using OnNotice = std::function<void(bool is_left_over)>;
+  using OnNotice = std::function<void()>;
 
-  // Also a file that is there already is a notice. InvalidArgument, one sentence: it is a folder,
-  // or its own folder isn't there or can't be watched.
+  // One sentence each. InvalidArgument: it is a folder, or its own folder isn't there or can't be
+  // watched. FailedPrecondition: the file is there already, left over from before this start: a
+  // notice as well, but before the job there is only this node to end.
   static absl::StatusOr<std::unique_ptr<PreemptionWatch>> Start(const std::string& path,
                                                                 OnNotice on_notice);
   // A call of the callback that goes on is waited for.
@@ -31,12 +31,10 @@ class PreemptionWatch {
  private:
   PreemptionWatch(int inotify_fd, std::string path, OnNotice on_notice);
   void Run();
-  bool IsThere() const;
 
   const int inotify_fd_;
   const std::string path_;
   const OnNotice on_notice_;
-  const bool is_left_over_;
   int stop_fd_ = -1;
   std::thread thread_;
 };

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
-#include <optional>
 #include <string>
 
 #include "gtest/gtest.h"
@@ -25,39 +24,42 @@ class PreemptionWatchTest : public testing::Test {
   ~PreemptionWatchTest() override { std::filesystem::remove_all(folder_); }
 
   std::unique_ptr<PreemptionWatch> Watch(const std::string& name) {
-    auto watch = PreemptionWatch::Start(
-        folder_ + "/" + name, [this](bool is_left_over) { noticed_.set_value(is_left_over); });
+    auto watch = PreemptionWatch::Start(folder_ + "/" + name, [this] { noticed_.set_value(); });
     EXPECT_TRUE(watch.ok()) << watch.status();
     return watch.ok() ? *std::move(watch) : nullptr;
   }
-  // Absent: it isn't. Else whether the file was there before.
-  std::optional<bool> Notice() {
-    auto notice = noticed_.get_future();
-    if (notice.wait_for(kPatience) != std::future_status::ready) return std::nullopt;
-    return notice.get();
+  bool IsNoticed() {
+    return noticed_.get_future().wait_for(kPatience) == std::future_status::ready;
   }
   void Make(const std::string& name) { std::ofstream(folder_ + "/" + name) << "gone soon\n"; }
 
   std::string folder_;
-  std::promise<bool> noticed_;
+  std::promise<void> noticed_;
 };
 
 TEST_F(PreemptionWatchTest, AFileThatAppearsIsANotice) {
   auto watch = Watch("notice");
   Make("another");
   Make("notice");
-  EXPECT_EQ(Notice(), false);
+  EXPECT_TRUE(IsNoticed());
   Make("notice");  // no second call: the promise would throw
 }
 
-TEST_F(PreemptionWatchTest, SoIsOneThatIsRenamedIntoPlaceOrIsThereAlready) {
+TEST_F(PreemptionWatchTest, SoIsOneThatIsRenamedIntoPlace) {
   auto watch = Watch("notice");
   Make("notice.tmp");
   std::filesystem::rename(folder_ + "/notice.tmp", folder_ + "/notice");
-  EXPECT_EQ(Notice(), false);
-  noticed_ = {};
-  watch = Watch("notice");
-  EXPECT_EQ(Notice(), true) << "it is left over";
+  EXPECT_TRUE(IsNoticed());
+}
+
+TEST_F(PreemptionWatchTest, OneThatIsThereAlreadyIsLeftOver) {
+  Make("notice");
+  auto watch = PreemptionWatch::Start(folder_ + "/notice", [] {});
+  EXPECT_EQ(watch.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(watch.status().message(),
+            "stopped before the job had begun by preemption notice " + folder_ +
+                "/notice, left over from before this start: remove the file before the node is "
+                "started again");
 }
 
 TEST_F(PreemptionWatchTest, EndsWhereNothingCame) {
@@ -67,7 +69,7 @@ TEST_F(PreemptionWatchTest, EndsWhereNothingCame) {
 }
 
 TEST_F(PreemptionWatchTest, AFolderIsNoNotice) {
-  auto watch = PreemptionWatch::Start(folder_, [](bool) {});
+  auto watch = PreemptionWatch::Start(folder_, [] {});
   ASSERT_FALSE(watch.ok());
   EXPECT_EQ(watch.status().message(), "--preemption-file=" + folder_ +
                                           " is a folder, and would be a notice at once; name a "
@@ -75,7 +77,7 @@ TEST_F(PreemptionWatchTest, AFolderIsNoNotice) {
 }
 
 TEST_F(PreemptionWatchTest, AFolderThatIsMissingIsSaid) {
-  auto watch = PreemptionWatch::Start(folder_ + "/no/notice", [](bool) {});
+  auto watch = PreemptionWatch::Start(folder_ + "/no/notice", [] {});
   ASSERT_FALSE(watch.ok());
   const std::string text(watch.status().message());
   EXPECT_NE(text.find("the folder " + folder_ + "/no can't be watched (No such file"),

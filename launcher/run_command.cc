@@ -262,17 +262,17 @@ int RunJob(const RunOptions& options, const LaunchPlan& plan, ResultFile& result
   signals.Watch([&target](int number) { target.OnSignal(number); });
   std::unique_ptr<PreemptionWatch> watch;
   if (!options.preemption_file.empty()) {
-    auto started =
-        PreemptionWatch::Start(options.preemption_file, [&target, &options](bool is_left_over) {
-          target.OnNotice(Cat("preemption notice ", options.preemption_file,
-                              is_left_over ? ", left over from before this start" : "",
-                              ": remove the file before the node is started again"));
-        });
+    auto started = PreemptionWatch::Start(options.preemption_file, [&target, &options] {
+      target.OnNotice(Cat("preemption notice ", options.preemption_file,
+                          ": remove the file before the node is started again"));
+    });
     if (!started.ok()) {
       const std::string problem(started.status().message());
+      const int code = absl::IsFailedPrecondition(started.status()) ? 128 + SIGTERM : kExitUsage;
       SayProblem(problem);
+      if (code != kExitUsage) result.Write(EndedEarly(options, plan, code, problem));
       TellOthersToo(options, plan, problem);
-      return kExitUsage;
+      return code;
     }
     watch = *std::move(started);
   }

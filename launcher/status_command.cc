@@ -72,13 +72,12 @@ int Ask(const Question& question) {
   rendezvous::AdminClient client(question.endpoint.host, question.endpoint.port);
   auto jobs = client.Jobs(question.run_id, kPatience);
   if (!jobs.ok()) return Fail(question, jobs.status());
-  if (!Print(StatusPage(*jobs))) return 1;
-  if (!question.watches) return 0;
+  if (!question.watches) return Print(StatusPage(*jobs)) ? 0 : 1;
   StatusWatch watch({.endpoint = question.endpoint,
                      .run_id = question.run_id,
                      .say = [](std::string_view line) { Say(line); },
                      .print = [](std::string_view text) { return Print(text); }});
-  absl::Status end = watch.Run(*jobs);
+  absl::Status end = watch.Run();
   if (!watch.could_print()) return 1;
   if (end.ok()) return 0;
   if (!absl::IsNotFound(end) && !absl::IsUnavailable(end)) return Fail(question, end);

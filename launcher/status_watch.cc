@@ -15,20 +15,17 @@ namespace {
 constexpr Duration kPause = std::chrono::milliseconds(250);
 // Of one try: a host that is down answers nothing.
 constexpr Duration kOneTry = std::chrono::seconds(5);
+// The state of a job that the rendezvous knows no more.
+constexpr char kForgotten[] = "forgotten";
 
 }  // namespace
 
 StatusWatch::StatusWatch(StatusWatchOptions options)
     : options_(std::move(options)), client_(options_.endpoint.host, options_.endpoint.port) {}
 
-absl::Status StatusWatch::Run(const std::vector<rendezvous::JobReport>& jobs) {
-  Learn(jobs);
+absl::Status StatusWatch::Run() {
   while (true) {
-    absl::Status end =
-        client_.Watch(options_.run_id, [this](const rendezvous::JobEventReport& event) {
-          if (!event.state.empty()) states_[event.run_id] = event.state;
-          return Print(Cat(event.run_id, ": ", event.text, "\n"));
-        });
+    const absl::Status end = WatchOnce();
     if (!could_print_) return absl::OkStatus();
     if (!end.ok() && !absl::IsUnavailable(end)) return end;
     if (AreAllOver()) {
@@ -37,18 +34,69 @@ absl::Status StatusWatch::Run(const std::vector<rendezvous::JobReport>& jobs) {
       return absl::OkStatus();
     }
     absl::Status back = AwaitReturn();
-    if (!back.ok() || !could_print_) return back;
+    if (!back.ok()) return back;
   }
 }
 
-void StatusWatch::Learn(const std::vector<rendezvous::JobReport>& jobs) {
-  states_.clear();
-  for (const rendezvous::JobReport& job : jobs) states_[job.run_id] = job.state;
+absl::Status StatusWatch::WatchOnce() {
+  absl::Status asked;
+  const absl::Status end = client_.Watch(
+      options_.run_id,
+      // Not before: nobody would tell of what happens in between.
+      [&] {
+        auto jobs = client_.Jobs(options_.run_id, kOneTry);
+        if (jobs.ok()) {
+          Begin(*jobs);
+          return Print(StatusPage(*jobs));
+        }
+        // A job that has just gone may come again.
+        if (absl::IsNotFound(jobs.status())) return true;
+        asked = jobs.status();
+        return false;
+      },
+      [&](const rendezvous::JobEventReport& event) {
+        Take(event);
+        return Print(Cat(event.run_id, ": ", event.text, "\n"));
+      });
+  return asked.ok() ? end : asked;
+}
+
+void StatusWatch::Begin(const std::vector<rendezvous::JobReport>& jobs) {
+  jobs_.clear();
+  for (const rendezvous::JobReport& job : jobs) Learn(job);
+}
+
+void StatusWatch::Learn(const rendezvous::JobReport& job) {
+  const bool is_blank = job.state == "gathering" && job.round == 0 && job.nodes.empty();
+  jobs_[job.run_id] = {.state = is_blank ? kForgotten : job.state,
+                       .events_until_empty = job.nodes.size()};
+}
+
+void StatusWatch::Take(const rendezvous::JobEventReport& event) {
+  if (event.state.empty()) return;
+  Job& job = jobs_[event.run_id];
+  job.state = event.state;
+  // A job that all its nodes leave before they had a round is forgotten, and nothing tells of that.
+  // Each that leaves is an event, so to ask after as many as there were nodes is often enough, and
+  // costs little for a job of thousands.
+  if (event.state != "gathering") return;
+  if (job.events_until_empty > 1) {
+    --job.events_until_empty;
+  } else {
+    AskAbout(event.run_id);
+  }
+}
+
+void StatusWatch::AskAbout(const std::string& run_id) {
+  auto jobs = client_.Jobs(run_id, kOneTry);
+  if (jobs.ok() && !jobs->empty()) Learn(jobs->front());
+  if (absl::IsNotFound(jobs.status())) jobs_[run_id].state = kForgotten;
 }
 
 bool StatusWatch::AreAllOver() const {
-  return !states_.empty() && std::ranges::all_of(states_, [](const auto& job) {
-    return job.second == "succeeded" || job.second == "failed";
+  return !jobs_.empty() && std::ranges::all_of(jobs_, [](const auto& job) {
+    const std::string& state = job.second.state;
+    return state == "succeeded" || state == "failed" || state == kForgotten;
   });
 }
 
@@ -63,8 +111,6 @@ absl::Status StatusWatch::AwaitReturn() {
     auto jobs = client_.Jobs(options_.run_id, std::min(left, kOneTry));
     if (jobs.ok()) {
       options_.say(Cat("reached the rendezvous at ", endpoint, " again"));
-      Learn(*jobs);
-      Print(StatusPage(*jobs));
       return absl::OkStatus();
     }
     // The job's nodes may need a moment to attach to it.

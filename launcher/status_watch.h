@@ -3,6 +3,7 @@
 #ifndef MUSTER_LAUNCHER_STATUS_WATCH_H_
 #define MUSTER_LAUNCHER_STATUS_WATCH_H_
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <optional>
@@ -33,23 +34,33 @@ class StatusWatch {
  public:
   explicit StatusWatch(StatusWatchOptions options);
 
-  // From these jobs on, which were printed. OK: the rendezvous has ended, and what it did is over
-  // (said), or nothing can be printed any more (`could_print`). Unavailable: it hasn't come back;
-  // NotFound: it has, but not the job. Both messages are whole sentences. Others as
+  // Prints the jobs, then what happens to them. OK: the rendezvous has ended, and what it did is
+  // over (said), or nothing can be printed any more (`could_print`). Unavailable: it hasn't come
+  // back; NotFound: it has, but not the job. Both messages are whole sentences. Others as
   // AdminClient::Jobs().
-  absl::Status Run(const std::vector<rendezvous::JobReport>& jobs);
+  absl::Status Run();
   bool could_print() const { return could_print_; }
 
  private:
-  void Learn(const std::vector<rendezvous::JobReport>& jobs);
+  struct Job {
+    std::string state;
+    // It can't be empty before so many further events.
+    size_t events_until_empty = 0;
+  };
+
+  absl::Status WatchOnce();
+  void Begin(const std::vector<rendezvous::JobReport>& jobs);
+  void Learn(const rendezvous::JobReport& job);
+  void Take(const rendezvous::JobEventReport& event);
+  void AskAbout(const std::string& run_id);
   bool AreAllOver() const;
   absl::Status AwaitReturn();
   bool Print(const std::string& text);
 
   const StatusWatchOptions options_;
   rendezvous::AdminClient client_;
-  // Of each job, the latest that was heard.
-  std::map<std::string, std::string> states_;
+  // What was heard of each in this life of the rendezvous.
+  std::map<std::string, Job> jobs_;
   bool could_print_ = true;
 };
 

@@ -1,5 +1,6 @@
 #include "launcher/status_watch.h"
 
+#include <functional>
 #include <future>
 #include <memory>
 #include <string>
@@ -58,8 +59,6 @@ class StatusWatchTest : public testing::Test {
   std::string endpoint() const { return "127.0.0.1:" + std::to_string(port_); }
 
   std::future<absl::Status> Watch(Duration patience, std::optional<std::string> run_id = {}) {
-    auto jobs = rendezvous::AdminClient("127.0.0.1", port_).Jobs(run_id, seconds(20));
-    EXPECT_TRUE(jobs.ok()) << jobs.status();
     auto take = [this](std::string_view text) {
       base::MutexLock lock(mutex_);
       seen_ += text;
@@ -71,10 +70,18 @@ class StatusWatchTest : public testing::Test {
         StatusWatchOptions{.endpoint = {.host = "127.0.0.1", .port = port_},
                            .run_id = std::move(run_id),
                            .patience = patience,
-                           .say = take,
+                           .say =
+                               [this, take](std::string_view text) {
+                                 take(text);
+                                 if (on_said_) on_said_(text);
+                               },
                            .print = take});
-    return std::async(std::launch::async,
-                      [this, jobs = *std::move(jobs)] { return watch_->Run(jobs); });
+    return std::async(std::launch::async, [this] { return watch_->Run(); });
+  }
+  void DrainNodeA() {
+    auto told = rendezvous::AdminClient("127.0.0.1", port_)
+                    .Drain({.run_id = "job", .node = "node-a"}, seconds(20));
+    EXPECT_EQ(told.value_or(rendezvous::DrainReport()).agents, 1) << told.status();
   }
   bool IsSeen(const std::string& text) {
     const auto end = std::chrono::steady_clock::now() + seconds(20);
@@ -93,12 +100,15 @@ class StatusWatchTest : public testing::Test {
   base::Mutex mutex_;
   std::condition_variable_any changed_;
   std::string seen_ MUSTER_GUARDED_BY(mutex_);
+  // Called by the watch after each line for the user.
+  std::function<void(std::string_view)> on_said_;
   std::unique_ptr<StatusWatch> watch_;
 };
 
 TEST_F(StatusWatchTest, GoesOnOverARestart) {
   auto agent = std::make_unique<WaitingAgent>(port_);
   auto end = Watch(seconds(60));
+  ASSERT_TRUE(IsSeen("node-a"));
   server_->Shutdown();
   server_.reset();
   ASSERT_TRUE(
@@ -118,6 +128,7 @@ TEST_F(StatusWatchTest, GoesOnOverARestart) {
 TEST_F(StatusWatchTest, GivesUpOnOneThatDoesNotComeBack) {
   WaitingAgent agent(port_);
   auto end = Watch(milliseconds(600));
+  ASSERT_TRUE(IsSeen("node-a"));
   server_->Shutdown();
   const absl::Status status = end.get();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
@@ -130,6 +141,7 @@ TEST_F(StatusWatchTest, GivesUpOnOneThatDoesNotComeBack) {
 TEST_F(StatusWatchTest, AJobThatDoesNotComeBackIsSaid) {
   WaitingAgent agent(port_);
   auto end = Watch(seconds(3), "job");
+  ASSERT_TRUE(IsSeen("node-a"));
   server_->Shutdown();
   server_.reset();
   ASSERT_TRUE(IsSeen("lost the rendezvous at " + endpoint()));
@@ -139,6 +151,49 @@ TEST_F(StatusWatchTest, AJobThatDoesNotComeBackIsSaid) {
   EXPECT_EQ(status.message(), "the rendezvous at " + endpoint() +
                                   " is back, but job \"job\" hasn't come back to it within 3 s: it "
                                   "has ended, or lost its nodes; their own output tells");
+}
+
+TEST_F(StatusWatchTest, AJobThatAllHaveLeftBeforeItBeganIsOver) {
+  WaitingAgent agent(port_);
+  auto end = Watch(seconds(60));
+  ASSERT_TRUE(IsSeen("node-a"));
+  DrainNodeA();
+  ASSERT_TRUE(IsSeen("job: job job: node node-a is let go: drained"));
+  server_->Shutdown();
+  const absl::Status status = end.get();
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_TRUE(IsSeen("the rendezvous at " + endpoint() + " has ended, and what it did is over\n"));
+}
+
+TEST_F(StatusWatchTest, AJobThatComesAgainAfterThatIsNot) {
+  auto agent = std::make_unique<WaitingAgent>(port_);
+  auto end = Watch(milliseconds(600));
+  ASSERT_TRUE(IsSeen("node-a"));
+  DrainNodeA();
+  ASSERT_TRUE(IsSeen("job: job job: node node-a is let go: drained"));
+  agent = std::make_unique<WaitingAgent>(port_);
+  ASSERT_TRUE(IsSeen("job: job job: node node-a joined"));
+  server_->Shutdown();
+  EXPECT_EQ(end.get().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(StatusWatchTest, WhatHappensBeforeItWatchesAgainIsOnThePage) {
+  auto agent = std::make_unique<WaitingAgent>(port_);
+  auto end = Watch(seconds(60));
+  ASSERT_TRUE(IsSeen("node-a"));
+  // While the watch has found the rendezvous, but doesn't listen to it yet.
+  on_said_ = [&](std::string_view text) {
+    if (text.ends_with(" again")) agent = std::make_unique<WaitingAgent>(port_);
+  };
+  server_->Shutdown();
+  server_.reset();
+  ASSERT_TRUE(IsSeen("lost the rendezvous at " + endpoint()));
+  server_ = StartServer(port_);
+  ASSERT_TRUE(IsSeen("reached the rendezvous at " + endpoint() + " again\nJOB "));
+  server_->HostStopping("stopped by SIGTERM", 143);
+  ASSERT_TRUE(IsSeen("job: job job: failed: stopped by SIGTERM"));
+  server_->Shutdown();
+  EXPECT_TRUE(end.get().ok());
 }
 
 }  // namespace

@@ -17,18 +17,19 @@ constexpr Attached AttachedNow() {
   return {.lease = std::chrono::seconds(3), .reconnect_timeout = std::chrono::seconds(60)};
 }
 
-StartRound PlaceOf(int first_rank) {
+StartRound PlaceOf(int first_rank, int world_nodes) {
   StartRound start = StartOf(1);
+  start.group_world_size = world_nodes;
   start.first_rank = Rank(first_rank);
   start.group_rank = GroupRank(first_rank / 2);
   return start;
 }
 
 // Runs two workers that ask at each step whether to save.
-void ToRunning(TracedMachine& m, int first_rank = 2) {
+void ToRunning(TracedMachine& m, int first_rank = 2, int world_nodes = 2) {
   m.At(0, RendezvousConnected{});
   m.At(0, AttachedNow());
-  m.At(100, PlaceOf(first_rank));
+  m.At(100, PlaceOf(first_rank, world_nodes));
   for (int i = 0; i < 2; ++i) {
     m.At(150, WorkerReportedStep{
                   .world = WorldOf(1), .local_rank = LocalRank(i), .step = 4, .can_save = true});
@@ -73,30 +74,40 @@ TEST(AgentLeave, WhoHostsTheRendezvousSaysThatItStaysAndUntilWhen) {
   struct Case {
     const char* name;
     bool hosts;
-    int max_nodes;
+    int world_nodes;
     bool stays;
   };
   for (const Case& c :
-       {Case{"the host", true, 2, true}, Case{"the host of a job of one", true, 1, false},
+       {Case{"the host", true, 2, true}, Case{"the host of a world of one", true, 1, false},
         Case{"another node", false, 2, false}}) {
     SCOPED_TRACE(c.name);
     AgentOptions options = TracedMachine::DefaultOptions();
     options.attach.hosts_rendezvous = c.hosts;
-    options.attach.terms.max_nodes = c.max_nodes;
     TracedMachine departing(options);
-    ToRunning(departing);
+    ToRunning(departing, /*first_rank=*/2, c.world_nodes);
     departing.At(160, Drained{});
     EXPECT_EQ(departing.shown().find(kStays) != std::string::npos, c.stays) << departing.shown();
     departing.At(200, StopRequested{.signal = SIGTERM});
     EXPECT_EQ(departing.shown().find(kStays) != std::string::npos, c.stays) << departing.shown();
     TracedMachine stopping(options);
-    ToRunning(stopping);
+    ToRunning(stopping, /*first_rank=*/2, c.world_nodes);
     stopping.At(200, StopRequested{.signal = SIGINT});
     EXPECT_EQ(stopping.shown(),
               std::string("stopped by SIGINT: stopping the workers; ") +
                   (c.stays ? std::string(kStays) + "; a second signal ends the job on all of them"
                            : "a second signal kills the workers"));
   }
+}
+
+TEST(AgentLeave, AHostThatWaitsSpeaksOfNoOtherNodes) {
+  AgentOptions options = TracedMachine::DefaultOptions();
+  options.attach.hosts_rendezvous = true;
+  options.attach.terms.max_nodes = 3;
+  TracedMachine m(options);
+  m.At(0, RendezvousConnected{});
+  m.At(0, AttachedNow());
+  m.At(100, Drained{});
+  EXPECT_EQ(m.shown(), "this node is sent away (muster drain)");
 }
 
 TEST(AgentLeave, OtherSignalsAndWorkersThatCantSaveStopAtOnce) {

@@ -44,7 +44,8 @@ void AgentRules::Depart(const StopRequested& event) {
 }
 
 bool AgentRules::StaysForOthers() const {
-  return options_.attach.hosts_rendezvous && options_.attach.terms.max_nodes > 1;
+  // Of others that wait only the rendezvous knows: what it says when it lets this node go.
+  return options_.attach.hosts_rendezvous && group_ && group_->place().group_world_size > 1;
 }
 
 std::string AgentRules::WhatFollowsStop() const {

@@ -12,6 +12,11 @@
 namespace muster::rendezvous {
 namespace {
 
+// A rendezvous that stands still, or whose host is cut off, is found out within 15 s. It permits
+// pings that are a second apart (rendezvous_server.cc).
+constexpr Keepalive kKeepalive = {.silence = std::chrono::seconds(10),
+                                  .patience = std::chrono::seconds(5)};
+
 JobReport ReadJob(const proto::JobStatus& in) {
   JobReport out;
   out.run_id = in.run_id();
@@ -57,7 +62,7 @@ class AdminClient::Wire {
   absl::StatusOr<std::unique_ptr<proto::Rendezvous::Stub>> Stub(Duration connect_timeout) const {
     absl::StatusOr<std::string> target = ResolveTarget(host_, port_);
     if (!target.ok()) return target.status();
-    return proto::Rendezvous::NewStub(MakeChannel(*target, connect_timeout));
+    return proto::Rendezvous::NewStub(MakeChannel(*target, connect_timeout, kKeepalive));
   }
 
   // `waited`: for how long the call was made.
@@ -65,7 +70,8 @@ class AdminClient::Wire {
     if (status.error_code() == grpc::StatusCode::NOT_FOUND) {
       return absl::NotFoundError(status.error_message());
     }
-    if (IsTimeout(status)) {
+    if (IsSilence(status)) waited = kKeepalive.silence + kKeepalive.patience;
+    if (IsSilence(status) || IsTimeout(status)) {
       return absl::UnavailableError(absl::StrCat(
           "no answer came within ", Seconds(waited),
           ", so its process may be stopped (SIGSTOP) or overloaded, or its host cut off"));
@@ -141,15 +147,16 @@ absl::Status AdminClient::CannotStart(const FailedStart& failed, Duration patien
 }
 
 absl::Status AdminClient::Watch(const std::optional<std::string>& run_id,
-                                const EventCallback& on_event) {
+                                const BegunCallback& on_begun, const EventCallback& on_event) {
   auto stub = wire_->Stub(std::chrono::seconds(3));
   if (!stub.ok()) return stub.status();
   grpc::ClientContext context;
   proto::WatchRequest request;
   if (run_id) request.set_run_id(*run_id);
   auto reader = (*stub)->Watch(&context, request);
+  reader->WaitForInitialMetadata();
+  bool goes_on = on_begun();
   proto::WatchEvent event;
-  bool goes_on = true;
   while (goes_on && reader->Read(&event)) {
     goes_on = on_event({.run_id = event.run_id(), .text = event.text(), .state = event.state()});
   }

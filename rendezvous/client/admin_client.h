@@ -97,10 +97,13 @@ class AdminClient {
   };
   absl::Status CannotStart(const FailedStart& failed, Duration patience);
 
-  // Calls `on_event` for every change of state, until the rendezvous ends (OK) or `on_event` says
-  // false (OK).
+  // Calls `on_event` for every change of state after `on_begun` was called, until the rendezvous
+  // ends, doesn't answer for 15 s (both Unavailable), or one of them says false (OK). Where the
+  // watch fails from the start `on_begun` is called, too.
+  using BegunCallback = std::function<bool()>;
   using EventCallback = std::function<bool(const JobEventReport& event)>;
-  absl::Status Watch(const std::optional<std::string>& run_id, const EventCallback& on_event);
+  absl::Status Watch(const std::optional<std::string>& run_id, const BegunCallback& on_begun,
+                     const EventCallback& on_event);
 
  private:
   class Wire;

@@ -98,7 +98,8 @@ std::string SingleAddress(const std::string& target) {
   return addresses.size() == 1 ? addresses.front() : "";
 }
 
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, Duration connect_timeout) {
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, Duration connect_timeout,
+                                           const std::optional<Keepalive>& keepalive) {
   KeepCallbackThreads();
   grpc::ChannelArguments args;
   args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
@@ -112,8 +113,21 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, Duration c
   // Also how long one attempt to connect may take.
   args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
               static_cast<int>(connect_timeout / std::chrono::milliseconds(1)));
+  if (keepalive) {
+    args.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS,
+                static_cast<int>(keepalive->silence / std::chrono::milliseconds(1)));
+    args.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+                static_cast<int>(keepalive->patience / std::chrono::milliseconds(1)));
+    // As many as it takes: who only listens sends nothing else.
+    args.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  }
   args.SetMaxReceiveMessageSize(kMaxReceivedBytes);
   return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), args);
+}
+
+bool IsSilence(const grpc::Status& status) {
+  return status.error_code() == grpc::StatusCode::UNAVAILABLE &&
+         absl::StrContains(absl::AsciiStrToLower(status.error_message()), "keepalive");
 }
 
 bool IsTimeout(const grpc::Status& status) {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,9 +32,21 @@ std::vector<std::string> Addresses(const std::string& target);
 // The address of a target that is one address alone; empty otherwise.
 std::string SingleAddress(const std::string& target);
 
-// A channel of its own connection: no HTTP proxy, no keepalive, nothing remembered of failures that
-// earlier channels had.
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, Duration connect_timeout);
+// When a connection on which a call waits is given up, though nothing tells of its end.
+struct Keepalive {
+  // After so long without a byte the other side is asked for a sign of life.
+  Duration silence;
+  // Which must come within this.
+  Duration patience;
+};
+
+// A channel of its own connection: no HTTP proxy, nothing remembered of failures that earlier
+// channels had. Without a `keepalive` no pings: agents have their leases.
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, Duration connect_timeout,
+                                           const std::optional<Keepalive>& keepalive = {});
+
+// Whether the connection was given up since no sign of life came.
+bool IsSilence(const grpc::Status& status);
 
 // Whether nobody answered in time: by the call's deadline, or by gRPC's own limit on its first
 // exchange, which comes first as often as not.

@@ -40,7 +40,8 @@ std::unique_ptr<RendezvousServer> StartServer() {
 // As much of an agent as leaves when it is told to.
 class LeavingAgent {
  public:
-  LeavingAgent(uint16_t port, const std::string& name, bool hosts_rendezvous = false)
+  LeavingAgent(uint16_t port, const std::string& name, bool hosts_rendezvous = false,
+               int min_nodes = 1)
       : client_(NewGrpcRendezvousClient({.host = "127.0.0.1", .port = port}, &observer_)) {
     client_->Connect();
     EXPECT_TRUE(observer_.NextOf<RecordingObserver::Connected>().has_value());
@@ -49,13 +50,14 @@ class LeavingAgent {
     attach.node_name = name;
     attach.address = "127.0.0.1";
     attach.terms.run_id = "job";
-    attach.terms.min_nodes = 1;
-    attach.terms.max_nodes = 2;
+    attach.terms.min_nodes = min_nodes;
+    attach.terms.max_nodes = min_nodes + 1;
     attach.terms.version = kVersion;
     attach.candidate_port = 29400;
     attach.hosts_rendezvous = hosts_rendezvous;
     client_->Send(attach);
   }
+  bool IsLetGo() { return observer_.NextMessage<JobEnded>(kPatience).has_value(); }
   void AwaitStart() { EXPECT_TRUE(observer_.NextMessage<StartRound>().has_value()); }
   bool IsToldToStop(Duration most = kPatience) {
     stop_ = observer_.NextMessage<StopRound>(most);
@@ -125,6 +127,24 @@ TEST(DrainCall, OfTheHostItSaysThatItsProcessStays) {
   const auto jobs = pair.admin.Jobs("job", kPatience);
   ASSERT_TRUE(jobs.ok()) << jobs.status();
   EXPECT_EQ(jobs->front().departed_host, "node-b");
+}
+
+TEST(DrainCall, AHostThatWaitsAloneHasNobodyToStayFor) {
+  auto server = StartServer();
+  AdminClient admin("127.0.0.1", server->port());
+  LeavingAgent host(server->port(), "node-a", /*hosts_rendezvous=*/true, /*min_nodes=*/2);
+  const auto is_there = [&] {
+    const auto jobs = admin.Jobs(std::nullopt, kPatience);
+    return jobs.ok() && !jobs->empty() && !jobs->front().nodes.empty();
+  };
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (!is_there() && std::chrono::steady_clock::now() < end) continue;
+  const absl::StatusOr<DrainReport> told =
+      admin.Drain({.run_id = std::nullopt, .node = "node-a", .wait = seconds(60)}, kPatience);
+  ASSERT_TRUE(told.ok()) << told.status();
+  EXPECT_EQ(told->agents, 1);
+  EXPECT_FALSE(told->host_stays);
+  EXPECT_TRUE(host.IsLetGo());
 }
 
 TEST(DrainCall, AWaitThatIsOverIsToldFromAnOrderThatFailed) {

@@ -38,7 +38,7 @@ bool Watch(int epoll_fd, int fd) {
 }
 
 // Small messages go out at once, and the kernel notices in about a minute that a node is gone, so
-// that its connection doesn't stay for ever (gRPC's own keepalive is off: leases do that work).
+// that its connection doesn't stay for ever.
 void Tune(int fd) {
   int on = 1, idle_s = 30, interval_s = 10, count = 3;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));

@@ -81,10 +81,12 @@ void RendezvousLoop::StartDrain(Instant now, CallId call, const DrainOrder& orde
 }
 
 RendezvousLoop::DrainResult RendezvousLoop::ResultOf(const Draining& drain) const {
-  // Whichever of its jobs goes on needs the process.
+  // Whichever of its jobs goes on needs the process; one that all have left before it began is
+  // none.
   const bool is_needed = std::any_of(jobs_.begin(), jobs_.end(), [](const auto& job) {
     const JobState state = job.second->machine().state();
-    return state != JobState::kSucceeded && state != JobState::kFailed;
+    return state != JobState::kSucceeded && state != JobState::kFailed &&
+           !job.second->machine().IsBlank();
   });
   return {.agents = drain.count, .host_stays = drain.has_host && is_needed};
 }

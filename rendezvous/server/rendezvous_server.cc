@@ -3,7 +3,10 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/impl/service_type.h>
 
+#include <algorithm>
 #include <chrono>
+#include <climits>
+#include <cstdint>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -24,6 +27,12 @@ constexpr int kMaxSentBytes = 16 << 20;
 // Calls of one agent at a time: each of its workers may wait for a few keys.
 constexpr int kMaxStreamsPerConnection = 4096;
 constexpr int kHandshakeTimeoutMs = 10'000;
+// Whoever watches asks for a sign of life every 10 s (rendezvous/client/admin_client.cc).
+constexpr int kLeastPingIntervalMs = 1000;
+// A caller that is silent is asked for one after this, or after a lease where that is longer, so
+// that agents are left to theirs: their heartbeats come first, and it ends first.
+constexpr Duration kSilence = std::chrono::seconds(60);
+constexpr Duration kSignOfLife = std::chrono::seconds(20);
 constexpr auto kShutdownGrace = std::chrono::milliseconds(500);
 
 // Hands sockets over to a gRPC server that owns no port itself.
@@ -41,6 +50,10 @@ class GrpcEntrance : public GrpcAcceptor {
  private:
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
 };
+
+int Milliseconds(Duration duration) {
+  return static_cast<int>(std::min<int64_t>(duration / std::chrono::milliseconds(1), INT_MAX));
+}
 
 }  // namespace
 
@@ -90,6 +103,12 @@ absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(
   builder.SetMaxSendMessageSize(kMaxSentBytes);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+                             kLeastPingIntervalMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS,
+                             Milliseconds(std::max(kSilence, options.job.lease)));
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Milliseconds(kSignOfLife));
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   // As in rendezvous/client/channel.cc.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   parts->entrance =

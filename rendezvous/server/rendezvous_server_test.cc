@@ -386,6 +386,23 @@ TEST(RendezvousServer, TellsItsStateAndItsChanges) {
   EXPECT_GT(event.wall_time_ms(), 0);
 }
 
+TEST(RendezvousServer, WhoOnlyWatchesMayAskForSignsOfLife) {
+  auto server = StartServer();
+  grpc::ChannelArguments args;
+  args.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 1100);
+  args.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  auto stub = proto::Rendezvous::NewStub(grpc::CreateCustomChannel(
+      "127.0.0.1:" + std::to_string(server->port()), grpc::InsecureChannelCredentials(), args));
+  grpc::ClientContext context;
+  // gRPC's own limits would end the stream with the fourth.
+  context.set_deadline(In(milliseconds(6000)));
+  auto watch = stub->Watch(&context, proto::WatchRequest());
+  proto::WatchEvent event;
+  EXPECT_FALSE(watch->Read(&event));
+  const grpc::Status end = watch->Finish();
+  EXPECT_EQ(end.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED) << end.error_message();
+}
+
 // What the server answers to a stream that begins with `message`.
 grpc::Status FirstMessage(uint16_t port, const proto::AgentMessage& message) {
   auto stub = proto::Rendezvous::NewStub(

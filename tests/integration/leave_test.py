@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Nodes that leave in order: preemption by signal, by file and by notice signal, `muster drain`,
 and when a new node is taken in. The workers train over the SDK and save when they are told to."""
+import json
 import os
 import signal
 import sys
@@ -190,9 +191,21 @@ class Leaving(Nodes):
         self.wait_for_steps(0)
         notice = self.write("notice", "")
         node = self.node(1, "--preemption-file=" + notice, nnodes="1:2")
-        self.assertIn(node.wait(), (75, 143), node.said())
-        self.assertIn("preemption notice " + notice + ", left over from before this start: remove "
-                      "the file before the node is started again", node.err)
+        self.assert_ends(node, 143, "stopped before the job had begun by preemption notice " + notice +
+                         ", left over from before this start: remove the file before the node is "
+                         "started again")
+        self.end(other)
+
+    def test_who_waits_for_a_node_with_a_left_over_notice_is_told(self):
+        notice = self.write("notice", "")
+        other = self.node(2, nnodes="2")
+        other.wait_for_output("waiting for 1 more node")
+        result = os.path.join(self.work, "result")
+        node = self.node(1, "--preemption-file=" + notice, "--result-file=" + result, nnodes="2")
+        why = "stopped before the job had begun by preemption notice " + notice
+        self.assert_ends(node, 143, why)
+        self.assertEqual(json.loads(read(result))["exit_code"], 143)
+        other.wait_for_output("could not start: " + why + ", left over from before this start")
         self.end(other)
 
     def test_a_notice_in_no_folder_is_said(self):
@@ -305,6 +318,14 @@ class Host(Nodes):
         host.wait_for_output("SIGTERM after this node has left: it hosts the rendezvous and stays")
         self.wait_for_steps(before + 1)
         self.end_other(host, other, 75)
+
+    def test_a_host_that_waits_alone_leaves_at_once(self):
+        host = self.node(1, nnodes="2:3")
+        host.wait_for_output("waiting for 1 more node")
+        drain = self.drain("--wait", "127.0.0.1")
+        self.assertEqual((drain.code, drain.err), (0, "muster: node 127.0.0.1 has left\n"))
+        self.assert_ends(host, 75, "this node is sent away (muster drain)\n", "; run it again to go on")
+        self.assertNotIn("stays", host.err)
 
     def check_told_to_go(self, mode, code, *sentences):
         host, other = self.pair(mode)

@@ -131,6 +131,23 @@ class Layouts(Cluster):
         self.assert_ends(daemon, 0)
         self.assert_ends(watcher, 0, "has ended, and what it did is over")
 
+    def test_a_watch_notices_a_rendezvous_that_is_silent(self):
+        daemon = self.start("rendezvous", "--listen=127.0.0.1:%d" % self.port)
+        daemon.wait_for_output("listens at")
+        watcher = self.start("status", "--watch", "--rdzv-endpoint=127.0.0.1:%d" % self.port)
+        watcher.wait_for_output("no jobs")
+        daemon.signal(signal.SIGSTOP)
+        watcher.wait_for_output("lost the rendezvous at 127.0.0.1:%d; trying to reach it again for "
+                                "60 s" % self.port)
+        daemon.signal(signal.SIGCONT)
+        watcher.wait_for_output("reached the rendezvous at 127.0.0.1:%d again" % self.port)
+        node = self.elastic(1, "--no-python", "sh", "-c", PLACE, nnodes="1")
+        self.assert_ends(node, 0)
+        watcher.wait_for_output("succeeded")
+        daemon.signal(signal.SIGTERM)
+        self.assert_ends(daemon, 0)
+        self.assert_ends(watcher, 0, "has ended, and what it did is over")
+
     def test_status_without_a_rendezvous(self):
         status = self.run_to_end("status", "--rdzv-endpoint=127.0.0.1:%d" % self.port)
         self.assert_ends(status, 69, "127.0.0.1:%d" % self.port)
