@@ -47,7 +47,7 @@ LAYERS = {
     "tools": [],
 }
 
-# A test stands beside its file and may use the fakes of other rooms, so only its own layer's rule
+# A test, or what several tests share (_test_kit.h), stands beside its file and may use the fakes of other rooms, so only its own layer's rule
 # about who must not be known at all holds: nothing includes these.
 NOBODY_INCLUDES = ("launcher/", "tests/", "examples/")
 
@@ -103,7 +103,7 @@ def check_layers(path, lines):
     own = folder_of(path, LAYERS)
     if not own:
         return
-    is_test = path.endswith("_test.cc")
+    is_test = path.endswith(("_test.cc", "_test_kit.h"))
     for number, line in enumerate(lines, 1):
         found = re.match(r'#include "([^"]+)"', line)
         if not found or "/" not in found.group(1):
