@@ -1,96 +1,32 @@
 #!/usr/bin/python3
 """`muster run --hosts` by ssh to real sshds: two hosts and the machine it is typed on, each with a network of
-its own. Each sshd has a configuration, keys and an authorized key of its own in the test's folder.
-
-Skipped where OpenSSH's server isn't installed, where networks can't be made, and for others than root.
+its own (sshd_kit.py).
 """
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
-import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "integration"))
-import net_kit
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "integration")]
 import process_kit
-from process_kit import wait_for
+import sshd_kit
 
 
-def find(program):
-    return shutil.which(program, path=os.environ.get("PATH", "/usr/bin") + ":/usr/sbin:/sbin")
-
-
-SERVER = """
-Port 22
-HostKey {folder}/host_key
-AuthorizedKeysFile {folder}/authorized
-StrictModes no
-UsePAM no
-PermitRootLogin yes
-PasswordAuthentication no
-PidFile none
-"""
-CLIENT = """
-IdentityFile {folder}/key
-IdentitiesOnly yes
-UserKnownHostsFile {folder}/known
-GlobalKnownHostsFile /dev/null
-StrictHostKeyChecking yes
-"""
 # No child of the shell: dash may lose a SIGINT that comes while one ends.
 UNTIL_ENDED = ": > up.$RANK; exec sleep 1000"
 
 
-@unittest.skipIf(find("sshd") is None, "not installed: sshd (openssh-server)")
-@unittest.skipIf(os.geteuid() != 0, "an sshd that logs anybody in has to be root's")
-class Sshd(net_kit.Case):
-    def setUp(self):
-        super().setUp()
-        self.keys = os.path.join(self.folder, "keys")
-        os.mkdir(self.keys, 0o700)
-        self.a, self.b, self.here = self.network(3).nodes
-        for name in ("host_key", "key", "other_key"):
-            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", os.path.join(self.keys, name)],
-                           check=True)
-        shutil.copy(self.key("key.pub"), self.key("authorized"))
-        host_key = " ".join(process_kit.read(self.key("host_key.pub")).decode().split()[:2])
-        self.put("known", "".join("%s %s\n" % (node.name, host_key) for node in (self.a, self.b)))
-        self.put("server", SERVER.format(folder=self.keys))
-        self.put("client", CLIENT.format(folder=self.keys))
-        self.daemons = []
-        for node in (self.a, self.b):
-            # Where its unprivileged half has its root.
-            node.call("mount -t tmpfs none /run\nmkdir /run/sshd")
-            self.daemons.append(node.tool(find("sshd"), "-D", "-e", "-f", self.key("server")))
-            self.daemons[-1].wait_for_output("Server listening on 0.0.0.0 port 22")
-
-    def key(self, name):
-        return os.path.join(self.keys, name)
-
-    def put(self, name, text):
-        with open(self.key(name), "w") as file:
-            file.write(text)
-
+class Sshd(sshd_kit.Hosts):
     def over_ssh(self, *words, hosts="node-0:2,node-1:2", **options):
-        return self.here.run("--hosts=" + hosts, "--ssh-command=ssh -F '%s'" % self.key("client"),
+        return self.here.run("--hosts=" + hosts, "--ssh-command=" + self.ssh(),
                              "-x", "TMPDIR", *words, **options)
-
-    def wait_for_files(self, names):
-        names = set(names)
-        wait_for(lambda: names <= set(os.listdir(self.work)), str(names))
 
     def run_long(self):
         process = self.over_ssh("--no-python", "sh", "-c", UNTIL_ENDED)
         self.wait_for_files("up.%d" % rank for rank in range(4))
         return process
-
-    def assert_nothing_runs(self, seconds=20):
-        """But for what the test itself keeps running: sshd and the processes that hold the networks."""
-        own = {tool.pid for tool in self.tools} | {namespace.holder.pid for namespace in self.namespaces}
-        wait_for(lambda: not [pid for pid in process_kit.tagged(self.tag) if pid not in own],
-                 "the end of all on both hosts", seconds)
 
     def test_two_hosts_with_two_workers_each(self):
         process = self.over_ssh("--prefix=never", "--no-python", "sh", "-c",
@@ -115,7 +51,7 @@ class Sshd(net_kit.Case):
 
     def test_from_one_of_the_hosts(self):
         # Called by its own name no ssh is needed, and the other one finds it by that.
-        process = self.a.run("--hosts=localhost,node-1", "--ssh-command=ssh -F '%s'" % self.key("client"),
+        process = self.a.run("--hosts=localhost,node-1", "--ssh-command=" + self.ssh(),
                              "-x", "TMPDIR", "--prefix=never", "--no-python", "sh", "-c", "echo $RANK $(hostname)")
         self.assert_ends(process, 0)
         self.assertEqual(sorted(process.out.splitlines()), ["0 node-0", "1 node-1"])
