@@ -97,7 +97,11 @@ def import_all(modules):
             return "import %s failed: %s: %s" % (name, type(error).__name__, error)
         threads = os.listdir("/proc/self/task")
         if len(threads) > 1:
-            return "import %s started %d threads, which a forked worker would lack" % (name, len(threads) - 1)
+            count = len(threads) - 1
+            # Most are those of numerical libraries.
+            hint = "" if os.environ.get("OMP_NUM_THREADS") == "1" else "; --omp-threads=1 may keep it from that"
+            return "import %s started %d thread%s, which a forked worker would lack%s" % (
+                name, count, "" if count == 1 else "s", hint)
         if uses_cuda():
             return "import %s opened a GPU, which a forked worker can't use" % name
     return None

@@ -87,7 +87,7 @@ class Imports(process_kit.Case):
         self.write("dies.py", "import os\nos._exit(5)\n")
         script = self.write("t.py", "import os\nprint('ran', os.environ['RANK'])\n")
         for module, why in (("absent", "import absent failed: ModuleNotFoundError: No module named 'absent'"),
-                            ("threads", "import threads started 1 threads"),
+                            ("threads", "import threads started 1 thread, which a forked worker would lack\n"),
                             ("leaves", "import leaves failed: SystemExit: 4"),
                             ("dies", "its process ended")):
             with self.subTest(module=module):
@@ -95,6 +95,9 @@ class Imports(process_kit.Case):
                 self.assert_ends(process, 0)
                 self.assertEqual(sorted(process.out.split("\n")), ["", "ran 0", "ran 1"])
                 self.assertIn("muster: workers start without --preload: " + why, process.err)
+        # With one worker nothing keeps numerical libraries from threads.
+        process = self.standalone("--preload=threads", script)
+        self.assert_ends(process, 0, "a forked worker would lack; --omp-threads=1 may keep it from that")
 
     def test_a_python_that_is_not_there(self):
         script = self.write("t.py", "")
