@@ -96,7 +96,7 @@ class Imports(process_kit.Case):
                 self.assertEqual(sorted(process.out.split("\n")), ["", "ran 0", "ran 1"])
                 self.assertIn("muster: workers start without --preload: " + why, process.err)
         # With one worker nothing keeps numerical libraries from threads.
-        process = self.standalone("--preload=threads", script)
+        process = self.standalone("--preload=threads", script, env={"OMP_NUM_THREADS": "2"})
         self.assert_ends(process, 0, "a forked worker would lack; --omp-threads=1 may keep it from that")
 
     def test_a_python_that_is_not_there(self):
