@@ -12,6 +12,8 @@ inline constexpr int kExitUnavailable = 69;
 inline constexpr int kExitOsError = 71;
 // A folder that we need can't be used.
 inline constexpr int kExitFolder = 73;
+// This node and the job disagree.
+inline constexpr int kExitDisagree = 78;
 // The job was stopped in order: run it again to go on.
 inline constexpr int kExitRunAgain = 75;
 

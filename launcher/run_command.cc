@@ -301,6 +301,12 @@ int RunJob(const RunOptions& options, const LaunchPlan& plan, ResultFile& result
   const bool was_noticed = target.AgentIsDone(verdict);
   // At once: the rest may take as long as the other nodes do.
   result.Write(EndedWith(settings, verdict, agent->last_place()));
+  const bool was_refused =
+      verdict.exit_code == kExitDisagree && agent->last_place().world.round.value == 0;
+  if (place.server != nullptr && was_refused) {
+    place.server->HostRefused(
+        Cat("the node that hosts the rendezvous was refused: ", verdict.reason), kExitDisagree);
+  }
   if (place.server != nullptr) {
     // Other nodes may go on without this one, and each has to hear the verdict.
     constexpr auto kUnremarked = std::chrono::seconds(1);

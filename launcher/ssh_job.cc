@@ -56,6 +56,8 @@ struct SshJob::Host {
   std::string early_err;
   // Shown at the end.
   std::string verdict;
+  // Before anybody asked it to.
+  bool ended_by_itself = false;
   HostEnd end;
   bool has_ended = false;
 };
@@ -127,11 +129,11 @@ int SshJob::Run() {
 }
 
 void SshJob::ShowVerdict(int exit_code) {
-  // We have said why it ends.
-  if (outcome_.is_own_stop()) return;
   std::set<std::string> shown;
   for (auto& host : hosts_) {
     if (host->verdict.empty() || host->end.job_code != exit_code) continue;
+    // We have ended the job ourselves: because of this host, or it was ended by that.
+    if (outcome_.is_own_stop() && !host->ended_by_itself) continue;
     if (shown.insert(host->verdict).second) err_->AddAlways(Now(), host->verdict + "\n");
   }
 }
@@ -314,6 +316,7 @@ void SshJob::SendPlansOnceAllAreReady() {
 
 void SshJob::OnEnded(Host& host, int status) {
   host.has_ended = true;
+  host.ended_by_itself = !outcome_.is_stopping();
   host.end.status = status;
   host.end.words = LastLine(host.early_err);
   std::string rest;

@@ -74,8 +74,9 @@ Others SshOutcome::OnEnd(const HostEnd& end, const std::optional<HostFailure>& f
   if (is_stopping() || running_ == 0 || running_ >= min_hosts_ || !has_failed) {
     return Others::kGoOn;
   }
-  // Whoever told a verdict had it from the rendezvous, which tells the others as well.
-  const bool has_verdict = end.job_code.has_value() && !end.has_problem;
+  // Whoever told a verdict had it from the rendezvous, which tells the others as well; but a node
+  // that was refused is alone with that.
+  const bool has_verdict = end.job_code.value_or(kDisagree) != kDisagree && !end.has_problem;
   return has_verdict ? Others::kShouldEnd : Others::kMustEnd;
 }
 

@@ -77,6 +77,13 @@ TEST(SshOutcome, WhoSucceedsFirstWaitsForTheOthers) {
   EXPECT_EQ(outcome.running(), 1);
 }
 
+TEST(SshOutcome, ARefusedHostIsAloneWithThat) {
+  SshOutcome outcome(2, 2);
+  EXPECT_EQ(outcome.OnEnd(Told(78), std::nullopt), Others::kMustEnd);
+  outcome.OnOwnStop(78);
+  EXPECT_EQ(outcome.ExitCode(), 78);
+}
+
 TEST(SshOutcome, AfterADrainTheVerdictCounts) {
   SshOutcome outcome(3, 2);
   EXPECT_EQ(outcome.OnEnd(Told(75), std::nullopt), Others::kGoOn);

@@ -409,6 +409,15 @@ void RendezvousLoop::Unwatch(WatchId watch) {
   Enqueue([this, watch](Instant) { watchers_.erase(watch); });
 }
 
+void RendezvousLoop::HostRefused(const std::string& reason, int exit_code) {
+  Enqueue([this, reason, exit_code](Instant now) {
+    for (auto& [run_id, job] : jobs_) {
+      if (job->machine().state() != JobState::kGathering) continue;
+      StepJob(now, *job, muster::rendezvous::HostStopping{reason, exit_code});
+    }
+  });
+}
+
 void RendezvousLoop::HostStopping(const std::string& reason, int exit_code) {
   Enqueue([this, reason, exit_code](Instant now) {
     for (auto& [run_id, job] : jobs_)

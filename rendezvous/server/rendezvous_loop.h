@@ -141,6 +141,8 @@ class RendezvousLoop : private JobOutlet {
   void CannotStart(const std::string& run_id, NodeCannotStart node, const CallAnswer& answer);
 
   void HostStopping(const std::string& reason, int exit_code);
+  // As RendezvousServer::HostRefused.
+  void HostRefused(const std::string& reason, int exit_code);
   // As RendezvousServer::WaitUntilIdle.
   bool WaitUntilIdle(Duration most, Duration linger);
   // Looks at the clock again: for tests that own it.

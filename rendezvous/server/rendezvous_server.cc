@@ -135,6 +135,10 @@ void RendezvousServer::HostStopping(const std::string& reason, int exit_code) {
   parts_->loop->HostStopping(reason, exit_code);
 }
 
+void RendezvousServer::HostRefused(const std::string& reason, int exit_code) {
+  parts_->loop->HostRefused(reason, exit_code);
+}
+
 bool RendezvousServer::WaitUntilIdle(Duration most, Duration linger) {
   return parts_->loop->WaitUntilIdle(most, linger);
 }

@@ -65,6 +65,9 @@ class RendezvousServer {
   // The process that hosts this server was told to stop: every job ends with this reason and code,
   // and its agents are told.
   void HostStopping(const std::string& reason, int exit_code);
+  // The agent of this process was refused: jobs that are short of nodes would wait for it in vain,
+  // and end with this.
+  void HostRefused(const std::string& reason, int exit_code);
 
   // For a host whose own agent has left: waits while any other agent is attached, then, if an agent
   // of a job is away for a moment and hasn't heard the verdict, at most `linger` longer. At once

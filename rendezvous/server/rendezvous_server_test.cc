@@ -142,6 +142,21 @@ TEST(RendezvousServer, AHostThatStopsEndsTheJobForItsAgents) {
   EXPECT_NE(ended->verdict.reason.find("SIGINT"), std::string::npos);
 }
 
+TEST(RendezvousServer, AHostThatIsRefusedEndsAJobThatIsShortOfNodesAlone) {
+  Trio running;
+  running.server->HostRefused("the host was refused", 78);
+  auto server = StartServer();
+  FakeAgent waiting(server->port(), "node-b", Terms(2, 2));
+  waiting.Attach();
+  ASSERT_TRUE(waiting.observer().NextMessage<Attached>().has_value());
+  server->HostRefused("the host was refused", 78);
+  auto ended = waiting.observer().NextMessage<JobEnded>();
+  ASSERT_TRUE(ended.has_value());
+  EXPECT_EQ(ended->verdict.exit_code, 78);
+  EXPECT_NE(ended->verdict.reason.find("the host was refused"), std::string::npos);
+  EXPECT_TRUE(running.agents[0]->Set("key", "value").ok()) << "that round goes on";
+}
+
 TEST(RendezvousServer, WaitsForAttachedAgentsBeforeItIsIdle) {
   Trio trio;
   EXPECT_FALSE(trio.server->WaitUntilIdle(milliseconds(50)));
