@@ -15,7 +15,7 @@ constexpr auto kPatienceAtEnd = std::chrono::seconds(2);
 }  // namespace
 
 JobKeeper::JobKeeper(std::unique_ptr<JobStore> store)
-    : store_(std::move(store)), records_(store_->jobs()) {
+    : store_(std::move(store)), records_(store_->found()) {
   thread_ = std::thread([this] { Run(); });
 }
 

@@ -71,7 +71,7 @@ TEST(JobKeeper, CallsThoseWhoWaitWhenTheRecordIsOnDisk) {
   auto keeper = Open(dir);
   std::promise<std::string> seen;
   keeper->Keep("job", OfRound(7), [&] {
-    std::ifstream file(dir + "/jobs");
+    std::ifstream file(dir + "/job.1");
     seen.set_value({std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()});
   });
   EXPECT_NE(seen.get_future().get().find("round: 7"), std::string::npos);
@@ -89,13 +89,13 @@ TEST(JobKeeper, GoesOnWhereTheDiskRefuses) {
   {
     auto keeper = Open(dir);
     // A folder in the way of the file that is renamed: works for root too.
-    ASSERT_EQ(mkdir((dir + "/jobs.tmp").c_str(), 0700), 0);
+    ASSERT_EQ(mkdir((dir + "/fresh").c_str(), 0700), 0);
     std::promise<void> told;
     keeper->Keep("job", OfRound(1), [&] { told.set_value(); });
     told.get_future().get();
     EXPECT_EQ(RoundOf(*keeper, "job"), RoundId(1));
   }
-  ASSERT_EQ(rmdir((dir + "/jobs.tmp").c_str()), 0);
+  ASSERT_EQ(rmdir((dir + "/fresh").c_str()), 0);
   EXPECT_EQ(RoundOf(*Open(dir), "job"), RoundId(0)) << "it was refused";
 }
 

@@ -1,5 +1,6 @@
 #include "rendezvous/server/job_store.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
@@ -7,25 +8,34 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "proto/session_convert.h"
-#include "proto/stored_jobs.pb.h"
+#include "proto/stored_job.pb.h"
 
 namespace muster::rendezvous {
 namespace {
 
-constexpr char kFirstLine[] = "# Jobs of a muster rendezvous; it rewrites this file.\n";
-
-std::string FileIn(const std::string& directory) { return directory + "/jobs"; }
+constexpr char kFirstLine[] = "# A job of a muster rendezvous; it rewrites this file.\n";
+constexpr char kJobPrefix[] = "job.";
 
 absl::Status Refusal(const std::string& path, int error) {
   return absl::UnavailableError(
       absl::StrCat("can't keep the jobs in ", path, ": ", std::strerror(error)));
+}
+
+absl::Status Unreadable(const std::string& path, int error) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("can't read ", path, ": ", std::strerror(error),
+                   "; nothing was changed: let this user read it, or name another directory"));
 }
 
 bool WriteAll(int fd, const std::string& text) {
@@ -92,10 +102,12 @@ absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Open(const std::string& dire
         absl::StrCat("can't make the state directory ", directory, ": ", std::strerror(errno)));
   std::unique_ptr<JobStore> store(new JobStore(directory));
   if (absl::Status status = store->Lock(); !status.ok()) return status;
-  if (absl::Status status = store->Read(); !status.ok()) return status;
+  if (absl::Status status = store->ReadAll(); !status.ok()) return status;
   // A directory that can't be written to is told at the start, not at the first round.
-  if (absl::Status status = store->Write(); !status.ok())
-    return absl::FailedPreconditionError(status.message());
+  const std::string trial = directory + "/trial";
+  absl::Status status = store->Write(trial, kFirstLine);
+  if (status.ok()) status = store->Remove(trial);
+  if (!status.ok()) return absl::FailedPreconditionError(status.message());
   return store;
 }
 
@@ -128,26 +140,52 @@ absl::Status JobStore::Lock() {
                                                     holder, "); give each one its own"));
 }
 
+std::string JobStore::PathOf(uint64_t file) const {
+  return absl::StrCat(directory_, "/", kJobPrefix, file);
+}
+
 absl::Status JobStore::Keep(const std::string& run_id, const JobRecord& record) {
-  jobs_[run_id] = record;
-  return Write();
+  auto [file, is_new] = files_.try_emplace(run_id, last_file_ + 1);
+  if (is_new) ++last_file_;
+  std::string text;
+  google::protobuf::TextFormat::PrintToString(ToStored(run_id, record), &text);
+  return Write(PathOf(file->second), kFirstLine + text);
 }
 
 absl::Status JobStore::Forget(const std::string& run_id) {
-  if (jobs_.erase(run_id) == 0) return absl::OkStatus();
-  return Write();
+  auto file = files_.find(run_id);
+  if (file == files_.end()) return absl::OkStatus();
+  absl::Status status = Remove(PathOf(file->second));
+  if (status.ok()) files_.erase(file);
+  return status;
 }
 
-absl::Status JobStore::Read() {
-  const std::string path = FileIn(directory_);
-  const auto unreadable = [&](int error) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("can't read ", path, ": ", std::strerror(error),
-                     "; nothing was changed: let this user read it, or name another directory"));
-  };
+absl::Status JobStore::ReadAll() {
+  DIR* directory = opendir(directory_.c_str());
+  if (directory == nullptr) return Unreadable(directory_, errno);
+  std::vector<uint64_t> files;
+  errno = 0;
+  while (const dirent* entry = readdir(directory)) {
+    absl::string_view name = entry->d_name;
+    uint64_t file = 0;
+    if (absl::ConsumePrefix(&name, kJobPrefix) && absl::SimpleAtoi(name, &file))
+      files.push_back(file);
+    errno = 0;
+  }
+  const int error = errno;
+  closedir(directory);
+  if (error != 0) return Unreadable(directory_, error);
+  std::ranges::sort(files);
+  for (uint64_t file : files) {
+    last_file_ = file;
+    if (absl::Status status = Read(PathOf(file)); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status JobStore::Read(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  // Only a file that isn't there means that there is nothing to know: it is written anew.
-  if (fd < 0) return errno == ENOENT ? absl::OkStatus() : unreadable(errno);
+  if (fd < 0) return Unreadable(path, errno);
   std::string text;
   char buffer[1 << 16];
   ssize_t got = 0;
@@ -156,45 +194,50 @@ absl::Status JobStore::Read() {
   }
   const int error = errno;
   close(fd);
-  if (got < 0) return unreadable(error);
+  if (got < 0) return Unreadable(path, error);
   auto malformed = [&](absl::string_view problem) {
     return absl::FailedPreconditionError(
         absl::StrCat(path, " isn't a file of muster's: ", problem,
-                     "; move it away to begin without what it says of earlier jobs"));
+                     "; move it away to begin without what it says of an earlier job"));
   };
   if (!text.starts_with(kFirstLine)) return malformed("its first line is another one");
   google::protobuf::TextFormat::Parser parser;
   FirstProblem problem;
   parser.RecordErrorsTo(&problem);
-  proto::StoredJobs stored;
+  proto::StoredJob stored;
   if (!parser.ParseFromString(text, &stored)) return malformed(problem.text());
-  for (const proto::StoredJob& job : stored.jobs()) {
-    absl::StatusOr<JobRecord> record = FromStored(job);
-    if (!record.ok()) return malformed(record.status().message());
-    jobs_[job.run_id()] = *std::move(record);
-  }
+  absl::StatusOr<JobRecord> record = FromStored(stored);
+  if (!record.ok()) return malformed(record.status().message());
+  if (!files_.try_emplace(stored.run_id(), last_file_).second)
+    return malformed("another file is of the same job");
+  found_[stored.run_id()] = *std::move(record);
   return absl::OkStatus();
 }
 
-absl::Status JobStore::Write() const {
-  proto::StoredJobs stored;
-  for (const auto& [run_id, record] : jobs_) *stored.add_jobs() = ToStored(run_id, record);
-  std::string text;
-  google::protobuf::TextFormat::PrintToString(stored, &text);
-  const std::string path = FileIn(directory_), fresh = path + ".tmp";
+absl::Status JobStore::Write(const std::string& path, const std::string& text) const {
+  const std::string fresh = directory_ + "/fresh";
   int fd = open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (fd < 0) return Refusal(fresh, errno);
-  bool written = WriteAll(fd, kFirstLine + text) && fsync(fd) == 0;
-  int error = errno;
+  const bool is_written = WriteAll(fd, text) && fsync(fd) == 0;
+  const int error = errno;
   close(fd);
-  if (!written) return Refusal(fresh, error);
+  if (!is_written) return Refusal(fresh, error);
   if (rename(fresh.c_str(), path.c_str()) != 0) return Refusal(path, errno);
+  return SyncDirectory();
+}
+
+absl::Status JobStore::Remove(const std::string& path) const {
+  if (unlink(path.c_str()) != 0 && errno != ENOENT) return Refusal(path, errno);
+  return SyncDirectory();
+}
+
+absl::Status JobStore::SyncDirectory() const {
   int directory = open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory < 0) return Refusal(directory_, errno);
-  bool synced = fsync(directory) == 0;
-  error = errno;
+  const bool is_synced = fsync(directory) == 0;
+  const int error = errno;
   close(directory);
-  return synced ? absl::OkStatus() : Refusal(directory_, error);
+  return is_synced ? absl::OkStatus() : Refusal(directory_, error);
 }
 
 }  // namespace muster::rendezvous

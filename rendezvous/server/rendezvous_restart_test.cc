@@ -106,7 +106,7 @@ TEST(RendezvousRestart, AJobThatNobodyComesBackToIsForgotten) {
     }
   }
   server.reset();
-  EXPECT_EQ((*JobStore::Open(dir))->jobs().size(), 0U);
+  EXPECT_EQ((*JobStore::Open(dir))->found().size(), 0U);
 }
 
 }  // namespace

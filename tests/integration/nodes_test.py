@@ -192,7 +192,7 @@ class Daemon(Cluster):
         first.signal(signal.SIGTERM)
         self.assert_ends(first, 0)
         # What another one wrote is told, and left as it was.
-        path = self.write("jobs", "something else\n")
+        path = self.write("job.1", "something else\n")
         self.assert_ends(self.run_to_end("rendezvous", listen, "--state-dir=" + self.work), 73,
                          path + " isn't a file of muster's")
         self.assertEqual(process_kit.read(path), b"something else\n")
