@@ -193,6 +193,16 @@ void JobMachine::Rules::ReattachWithoutWorkers(Member& member, const Attach& att
   }
 }
 
+std::optional<JobRecord> JobMachine::Rules::OpenedAnewBy(const Attach& attach) const {
+  const bool is_newcomer =
+      !attach.running && !attach.was_attached && attach.highest_round.value == 0;
+  if (!is_newcomer || !IsDone() || verdict_->exit_code != kExitRunAgain) return std::nullopt;
+  JobRecord anew;
+  // Rounds only grow.
+  anew.world.round = highest_round_;
+  return anew;
+}
+
 void JobMachine::Rules::AttachAfterEnd(SessionId session, const Attach& attach) {
   Member* member = FindIncarnation(attach.incarnation);
   if (member == nullptr) {

@@ -11,18 +11,8 @@
 namespace muster::rendezvous {
 namespace {
 
-// The last message of type T that the agent was sent, or null.
-template <class T>
-const T* Last(JobStory& story, const std::string& agent) {
-  const std::vector<RendezvousMessage>& told = story.told(agent);
-  for (auto message = told.rbegin(); message != told.rend(); ++message) {
-    if (const T* found = std::get_if<T>(&*message)) return found;
-  }
-  return nullptr;
-}
-
 int GroupRankOf(JobStory& story, const std::string& agent) {
-  const auto* start = Last<StartRound>(story, agent);
+  const auto* start = story.Last<StartRound>(agent);
   return start == nullptr ? -1 : start->group_rank.value;
 }
 
@@ -45,9 +35,9 @@ TEST(JobAttach, TwoJobsWithOneRunIdAreToldApartByTheirPrograms) {
   JobStory story({});
   story.Attach("a", {.program = "train.py"});
   story.Attach("b", {.program = "eval.py"});
-  ASSERT_NE(Last<Refused>(story, "b"), nullptr);
-  EXPECT_EQ(Last<Refused>(story, "b")->code, RefusalCode::kDisagrees);
-  EXPECT_EQ(Last<Refused>(story, "b")->message,
+  ASSERT_NE(story.Last<Refused>("b"), nullptr);
+  EXPECT_EQ(story.Last<Refused>("b")->code, RefusalCode::kDisagrees);
+  EXPECT_EQ(story.Last<Refused>("b")->message,
             "job j: node b has the program \"eval.py\", but node a opened the job with "
             "\"train.py\"; give the same command on every node, another --rdzv-id for another job, "
             "or --allow-other-programs everywhere");
@@ -63,13 +53,13 @@ TEST(JobAttach, WhoWasInARoundPrevailsOverWhoOpenedTheJobAtARestartedRendezvous)
   story.RestartRendezvous();
   story.Attach("c", {.program = "eval.py"});
   story.Attach("d", {.program = "train.py"});
-  ASSERT_NE(Last<Refused>(story, "d"), nullptr) << "c opened it, as far as is known";
+  ASSERT_NE(story.Last<Refused>("d"), nullptr) << "c opened it, as far as is known";
   story.Attach("a", {.is_running = true, .program = "train.py"});
   story.Attach("b", {.is_running = true, .program = "train.py"});
-  EXPECT_EQ(Last<Refused>(story, "a"), nullptr);
-  EXPECT_EQ(Last<StopRound>(story, "a"), nullptr);
-  ASSERT_NE(Last<Refused>(story, "c"), nullptr);
-  EXPECT_EQ(Last<Refused>(story, "c")->message,
+  EXPECT_EQ(story.Last<Refused>("a"), nullptr);
+  EXPECT_EQ(story.Last<StopRound>("a"), nullptr);
+  ASSERT_NE(story.Last<Refused>("c"), nullptr);
+  EXPECT_EQ(story.Last<Refused>("c")->message,
             "job j: node c has the program \"eval.py\", but node a opened the job with "
             "\"train.py\"; give the same command on every node, another --rdzv-id for another job, "
             "or --allow-other-programs everywhere");
@@ -80,21 +70,21 @@ TEST(JobAttach, ASparePrevailsOverWhoWasNeverThere) {
   JobStory story({.min = 2, .max = 2, .join_timeout_ms = 3000, .startup_quiet_ms = 1000});
   story.Attach("c", {.program = "eval.py"});
   story.Attach("d", {.program = "train.py", .was_attached = true});
-  EXPECT_NE(Last<Refused>(story, "c"), nullptr);
-  EXPECT_EQ(Last<Refused>(story, "d"), nullptr);
+  EXPECT_NE(story.Last<Refused>("c"), nullptr);
+  EXPECT_EQ(story.Last<Refused>("d"), nullptr);
   story.Lapse(4000);
-  ASSERT_NE(Last<JobEnded>(story, "d"), nullptr);
-  EXPECT_EQ(Last<JobEnded>(story, "d")->verdict.reason.find("node c"), std::string::npos)
-      << "a stranger isn't missed: " << Last<JobEnded>(story, "d")->verdict.reason;
+  ASSERT_NE(story.Last<JobEnded>("d"), nullptr);
+  EXPECT_EQ(story.Last<JobEnded>("d")->verdict.reason.find("node c"), std::string::npos)
+      << "a stranger isn't missed: " << story.Last<JobEnded>("d")->verdict.reason;
 }
 
 TEST(JobAttach, AVeteranWithoutWorkersPrevailsTooButNotOverAnother) {
   JobStory story({.min = 2, .max = 2, .startup_quiet_ms = 1000});
   story.Attach("c", {.program = "eval.py"});
   story.Attach("e", {.highest_round = 3, .program = "train.py"});
-  EXPECT_NE(Last<Refused>(story, "c"), nullptr);
+  EXPECT_NE(story.Last<Refused>("c"), nullptr);
   story.Attach("a", {.highest_round = 3, .program = "eval.py"});
-  EXPECT_NE(Last<Refused>(story, "a"), nullptr) << "of two that know as much the first one holds";
+  EXPECT_NE(story.Last<Refused>("a"), nullptr) << "of two that know as much the first one holds";
   story.Attach("b", {.program = "train.py"});
   story.Lapse(1000);
   EXPECT_EQ(story.world("e").round, RoundId(4));
@@ -107,7 +97,7 @@ TEST(JobAttach, AnAgentThatComesBackToARestartedRendezvousIsComparedToo) {
   story.RestartRendezvous();
   story.Attach("a", {.is_running = true, .program = "train.py"});
   story.Attach("c", {.program = "eval.py"});
-  EXPECT_NE(Last<Refused>(story, "c"), nullptr);
+  EXPECT_NE(story.Last<Refused>("c"), nullptr);
   story.Attach("b", {.is_running = true, .program = "train.py"});
   EXPECT_EQ(story.machine().state(), JobState::kRunning);
 }
@@ -139,7 +129,7 @@ TEST(JobAttach, ClocksAreComparedByTheTimeOfReceipt) {
   story.Attach("b", {.facts = facts});
   EXPECT_EQ(story.Trace().find("nodes differ"), std::string::npos);
   story.Attach("c", {.facts = Facts("550")});
-  EXPECT_EQ(Last<Notice>(story, "c")->text,
+  EXPECT_EQ(story.Last<Notice>("c")->text,
             "nodes differ (the job goes on): the clock of node c is 10 s behind that of node a");
 }
 
@@ -174,7 +164,7 @@ TEST(JobAttach, OfVeryManyNodesThatDifferSomeAreRecorded) {
 // ---- too few -------------------------------------------------------------------------------
 
 std::string ReasonOf(JobStory& story) {
-  const auto* ended = Last<JobEnded>(story, "a");
+  const auto* ended = story.Last<JobEnded>("a");
   return ended == nullptr ? "it has not ended" : ended->verdict.reason;
 }
 
@@ -239,8 +229,8 @@ TEST(JobAttach, TwoNodesWithOneRankAreRefusedByNameInAnElasticJob) {
   story.Attach("a", {.node_rank = 5});
   story.Attach("b", {.node_rank = 5});
   story.Send("a", Heartbeat{1});
-  ASSERT_NE(Last<Refused>(story, "b"), nullptr);
-  EXPECT_EQ(Last<Refused>(story, "b")->message,
+  ASSERT_NE(story.Last<Refused>("b"), nullptr);
+  EXPECT_EQ(story.Last<Refused>("b")->message,
             "job j: nodes a and b both have --node-rank=5; give each node its own");
 }
 
@@ -252,12 +242,12 @@ TEST(JobAttach, AReplacementTakesTheNodeRankOfTheNodeThatIsGone) {
   // The host is gone without a word; its replacement has its name and rank.
   const SessionId gone = story.session("b");
   story.Attach("b", {.node_rank = 1, .life = 1});
-  EXPECT_EQ(Last<Refused>(story, "b"), nullptr);
+  EXPECT_EQ(story.Last<Refused>("b"), nullptr);
   story.Feed(SessionEnded{gone});
   story.StopDone("a");
   story.Attach("b", {.node_rank = 1, .life = 1});
-  EXPECT_EQ(Last<Refused>(story, "b"), nullptr);
-  EXPECT_EQ(Last<StartRound>(story, "b")->world.round, RoundId(2));
+  EXPECT_EQ(story.Last<Refused>("b"), nullptr);
+  EXPECT_EQ(story.Last<StartRound>("b")->world.round, RoundId(2));
   EXPECT_EQ(GroupRankOf(story, "b"), 1);
 }
 
@@ -269,8 +259,8 @@ TEST(JobAttach, AReplacementIsCountedBeforeARoundBeginsWithoutTheNodeThatIsGone)
   story.Break("b");
   story.StopDone("a");
   story.Attach("b", {.node_rank = 1, .life = 1});
-  EXPECT_EQ(Last<StartRound>(story, "a")->world.round, RoundId(2));
-  EXPECT_EQ(Last<StartRound>(story, "a")->group_world_size, 2);
+  EXPECT_EQ(story.Last<StartRound>("a")->world.round, RoundId(2));
+  EXPECT_EQ(story.Last<StartRound>("a")->group_world_size, 2);
   EXPECT_EQ(story.machine().state(), JobState::kRunning);
 }
 
@@ -301,6 +291,40 @@ TEST(JobAttach, NewcomersAreRankedByTopologyAndSurvivorsStay) {
   EXPECT_EQ(GroupRankOf(story, "a"), 1);
   EXPECT_EQ(GroupRankOf(story, "d"), 2);
   EXPECT_EQ(GroupRankOf(story, "c"), 3);
+}
+
+TEST(JobAttach, WhoOpensAnewAJobThatIsToBeRunAgainBeginsAfterItsRounds) {
+  JobStory story({.min = 2, .max = 2});
+  Attach newcomer;
+  EXPECT_EQ(story.machine().OpenedAnewBy(newcomer), std::nullopt) << "it isn't over";
+  story.Attach("a");
+  story.Attach("b");
+  story.Leave("a");
+  story.StopDone("b");
+  ASSERT_EQ(story.Last<JobEnded>("b")->verdict.exit_code, 75);
+  EXPECT_EQ(story.machine().OpenedAnewBy(newcomer), std::nullopt) << "b is here";
+  story.Break("b");
+  ASSERT_TRUE(story.machine().IsDone());
+  const auto anew = story.machine().OpenedAnewBy(newcomer);
+  ASSERT_TRUE(anew.has_value());
+  EXPECT_EQ(anew->world.round, RoundId(1));
+  EXPECT_FALSE(anew->verdict.has_value());
+  // One of it comes late to its end.
+  Attach veteran;
+  veteran.was_attached = true;
+  EXPECT_EQ(story.machine().OpenedAnewBy(veteran), std::nullopt);
+  Attach of_the_round;
+  of_the_round.highest_round = RoundId(1);
+  EXPECT_EQ(story.machine().OpenedAnewBy(of_the_round), std::nullopt);
+}
+
+TEST(JobAttach, NobodyOpensAnewAJobThatSucceeded) {
+  JobStory story({.min = 1, .max = 1});
+  story.Attach("a");
+  story.Succeed("a");
+  story.Break("a");
+  ASSERT_TRUE(story.machine().IsDone());
+  EXPECT_EQ(story.machine().OpenedAnewBy({}), std::nullopt);
 }
 
 }  // namespace

@@ -97,6 +97,22 @@ TEST(JobHost, AnotherNodeThatLeavesIsNotTakenForIt) {
   EXPECT_FALSE(story.machine().Status(story.now()).departed_host.has_value());
 }
 
+TEST(JobHost, RefusedByItsOwnJobItEndsOneThatIsShortOfNodes) {
+  JobStory waiting({.min = 2, .max = 2});
+  waiting.Attach("b");
+  waiting.Feed(HostRefused{"the host was refused", 78});
+  const auto* ended = waiting.Last<JobEnded>("b");
+  ASSERT_NE(ended, nullptr);
+  EXPECT_EQ(ended->verdict.exit_code, 78);
+  EXPECT_EQ(ended->verdict.reason, "job j failed: the host was refused");
+  JobStory running({.min = 2, .max = 2});
+  running.Attach("b");
+  running.Attach("c");
+  running.Feed(HostRefused{"the host was refused", 78});
+  EXPECT_EQ(running.machine().state(), JobState::kRunning);
+  EXPECT_EQ(running.Last<JobEnded>("b"), nullptr);
+}
+
 TEST(JobHost, HowLongANodeIsSetAsideIsInTheStatus) {
   JobStory story({.min = 1, .max = 2, .max_node_failures = 1});
   story.Attach("a");

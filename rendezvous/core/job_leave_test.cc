@@ -30,16 +30,6 @@ std::optional<Verdict> Farewell(JobStory& story, const std::string& agent) {
   return ended == nullptr ? std::nullopt : std::optional(ended->verdict);
 }
 
-// How often the agent was told this.
-template <class Told>
-int Count(JobStory& story, const std::string& agent) {
-  int count = 0;
-  for (const RendezvousMessage& message : story.told(agent)) {
-    count += std::holds_alternative<Told>(message) ? 1 : 0;
-  }
-  return count;
-}
-
 // Three nodes run, all of whose workers can be asked to save.
 void RunThree(JobStory& story) {
   for (const char* agent : {"a", "b", "c"}) story.Attach(agent);
@@ -116,10 +106,10 @@ TEST(JobLeave, ALateRepetitionDoesntLetRankZeroGoOn) {
   story.Send("a", shard);
   Commit(story, "a", 7);
   Commit(story, "a", 6);
-  EXPECT_EQ(Count<CommitNoted>(story, "a"), 0);
+  EXPECT_EQ(story.CountOf<CommitNoted>("a"), 0);
   story.Lapse(500);
-  EXPECT_EQ(Count<StopRound>(story, "a"), 1);
-  EXPECT_EQ(Count<CommitNoted>(story, "a"), 1);
+  EXPECT_EQ(story.CountOf<StopRound>("a"), 1);
+  EXPECT_EQ(story.CountOf<CommitNoted>("a"), 1);
 }
 
 TEST(JobLeave, WhoFollowsIsPartOfTheSameEvent) {
@@ -145,7 +135,7 @@ TEST(JobLeave, BelowMinAllTakeTheCheckpointAndEndWith75) {
   Agree(story);
   Commit(story, "a", 7);
   // Nobody else has to be waited for: too few are left as it is.
-  for (const char* agent : {"a", "b", "c"}) EXPECT_EQ(Count<StopRound>(story, agent), 1) << agent;
+  for (const char* agent : {"a", "b", "c"}) EXPECT_EQ(story.CountOf<StopRound>(agent), 1) << agent;
   for (const char* agent : {"a", "b", "c"}) story.StopDone(agent);
   for (const char* agent : {"a", "b", "c"}) {
     ASSERT_TRUE(Farewell(story, agent)) << agent;
@@ -174,7 +164,7 @@ TEST(JobLeave, WhereNotAllCanSaveNobodyIsAsked) {
   RunThree(story);
   story.CanSave("c", false);
   Preempt(story, "b");
-  EXPECT_EQ(Count<CheckpointWanted>(story, "a"), 0);
+  EXPECT_EQ(story.CountOf<CheckpointWanted>("a"), 0);
   EXPECT_EQ(story.machine().state(), JobState::kRunning) << "others may follow";
   story.Lapse(500);
   for (const char* agent : {"a", "b", "c"}) story.StopDone(agent);
@@ -198,9 +188,9 @@ TEST(JobLeave, ACheckpointThatDoesntComeIsGivenUp) {
   RunThree(story);
   Drain(story, 'b');
   story.Lapse(29'900);
-  EXPECT_EQ(Count<StopRound>(story, "b"), 0);
+  EXPECT_EQ(story.CountOf<StopRound>("b"), 0);
   story.Lapse(200);
-  EXPECT_EQ(Count<StopRound>(story, "b"), 1);
+  EXPECT_EQ(story.CountOf<StopRound>("b"), 1);
 }
 
 TEST(JobLeave, WhoHasNoPartInTheRoundGoesAtOnce) {
@@ -288,18 +278,18 @@ TEST(JobLeave, WhoComesBackInBetweenHearsWhatItMissed) {
   story.Break("a");
   Preempt(story, "b");
   story.Attach("a", {.is_running = true});
-  EXPECT_EQ(Count<CheckpointWanted>(story, "a"), 1);
+  EXPECT_EQ(story.CountOf<CheckpointWanted>("a"), 1);
   story.Break("c");
   story.Send("a", CheckpointStep{story.world("a"), 7});
   story.Attach("c", {.is_running = true});
-  EXPECT_EQ(Count<CheckpointAt>(story, "c"), 1);
+  EXPECT_EQ(story.CountOf<CheckpointAt>("c"), 1);
   story.Break("a");
   for (const char* agent : {"b", "c"}) {
     story.Send(agent, CheckpointStepKnown{story.world(agent), 7});
   }
   story.Attach("a", {.is_running = true});
   story.Send("a", CheckpointStepKnown{story.world("a"), 7});
-  EXPECT_EQ(Count<CheckpointAgreed>(story, "a"), 1);
+  EXPECT_EQ(story.CountOf<CheckpointAgreed>("a"), 1);
 }
 
 TEST(JobLeave, ARestartedRendezvousTakesUpAnAgreementAndAsksAnew) {
@@ -309,18 +299,18 @@ TEST(JobLeave, ARestartedRendezvousTakesUpAnAgreementAndAsksAnew) {
   story.RestartRendezvous();
   story.Attach("a", {.is_running = true});
   story.Send("a", CheckpointStep{story.world("a"), 7});
-  EXPECT_EQ(Count<CheckpointAt>(story, "a"), 1);
+  EXPECT_EQ(story.CountOf<CheckpointAt>("a"), 1);
   story.Attach("b", {.is_running = true});
-  EXPECT_EQ(Count<CheckpointAt>(story, "b"), 1);
+  EXPECT_EQ(story.CountOf<CheckpointAt>("b"), 1);
   Preempt(story, "b");
   story.Attach("c", {.is_running = true});
   for (const char* agent : {"a", "b", "c"}) {
     story.Send(agent, CheckpointStepKnown{story.world(agent), 7});
   }
-  EXPECT_EQ(Count<CheckpointAgreed>(story, "a"), 1);
+  EXPECT_EQ(story.CountOf<CheckpointAgreed>("a"), 1);
   Commit(story, "a", 7);
   story.Lapse(600);
-  EXPECT_EQ(Count<StopRound>(story, "a"), 1);
+  EXPECT_EQ(story.CountOf<StopRound>("a"), 1);
 }
 
 TEST(JobLeave, WhoHasFinishedNeedntKnowAndMayGo) {
@@ -331,9 +321,9 @@ TEST(JobLeave, WhoHasFinishedNeedntKnowAndMayGo) {
   for (const char* agent : {"a", "b"}) {
     story.Send(agent, CheckpointStepKnown{story.world(agent), 7});
   }
-  EXPECT_EQ(Count<CheckpointAgreed>(story, "a"), 0);
+  EXPECT_EQ(story.CountOf<CheckpointAgreed>("a"), 0);
   story.Succeed("c");
-  EXPECT_EQ(Count<CheckpointAgreed>(story, "a"), 1);
+  EXPECT_EQ(story.CountOf<CheckpointAgreed>("a"), 1);
   story.Succeed("b");
   EXPECT_TRUE(Farewell(story, "b"));
   story.Succeed("a");
@@ -344,7 +334,7 @@ TEST(JobLeave, ADrainOutlivesARestartOfTheRendezvous) {
   JobStory story({.min = 2, .max = 3});
   RunThree(story);
   Drain(story, 'b');
-  EXPECT_EQ(Count<Drained>(story, "b"), 1);
+  EXPECT_EQ(story.CountOf<Drained>("b"), 1);
   story.RestartRendezvous();
   story.Attach("a", {.is_running = true});
   story.Attach("b", {.is_running = true, .is_drained = true});
@@ -363,11 +353,11 @@ TEST(JobLeave, ADrainedNodeThatMissedItIsToldOnItsNextStream) {
   RunThree(story);
   story.Break("b");
   Drain(story, 'b');
-  EXPECT_EQ(Count<Drained>(story, "b"), 0);
+  EXPECT_EQ(story.CountOf<Drained>("b"), 0);
   story.Attach("b", {.is_running = true});
-  EXPECT_EQ(Count<Drained>(story, "b"), 1);
+  EXPECT_EQ(story.CountOf<Drained>("b"), 1);
   story.Attach("b", {.is_running = true, .is_drained = true});
-  EXPECT_EQ(Count<Drained>(story, "b"), 1) << "it knows";
+  EXPECT_EQ(story.CountOf<Drained>("b"), 1) << "it knows";
 }
 
 TEST(JobLeave, ADrainedNodeThatComesWithoutWorkersIsLetGoAndGetsNoPlace) {
@@ -376,9 +366,9 @@ TEST(JobLeave, ADrainedNodeThatComesWithoutWorkersIsLetGoAndGetsNoPlace) {
   story.Attach("b", {.is_drained = true});
   ASSERT_TRUE(Farewell(story, "b"));
   EXPECT_EQ(Farewell(story, "b")->exit_code, 75);
-  EXPECT_EQ(Count<StartRound>(story, "a"), 0);
+  EXPECT_EQ(story.CountOf<StartRound>("a"), 0);
   story.Attach("c");
-  EXPECT_EQ(Count<StartRound>(story, "a"), 1);
+  EXPECT_EQ(story.CountOf<StartRound>("a"), 1);
 }
 
 TEST(JobLeave, ADrainedNodeWhoseWorkersAreGoneBreaksUpTheRecoveredRoundAndGoes) {
@@ -391,7 +381,7 @@ TEST(JobLeave, ADrainedNodeWhoseWorkersAreGoneBreaksUpTheRecoveredRoundAndGoes) 
   story.Attach("b", {.is_drained = true});
   ASSERT_TRUE(Farewell(story, "b"));
   EXPECT_EQ(Farewell(story, "b")->exit_code, 75);
-  EXPECT_EQ(Count<StopRound>(story, "a"), 1);
+  EXPECT_EQ(story.CountOf<StopRound>("a"), 1);
   story.StopDone("a");
   story.StopDone("c");
   story.Lapse(4000);
@@ -410,7 +400,7 @@ TEST(JobLeave, BelowMinADrainOverARestartEndsTheJobWith75) {
     if (is_drained_node_first) story.Attach("b", {.is_drained = true});
     story.Attach("a", {.is_running = true});
     if (!is_drained_node_first) story.Attach("b", {.is_drained = true});
-    EXPECT_EQ(Count<StopRound>(story, "a"), 1) << "long before the lease or reconnect_timeout";
+    EXPECT_EQ(story.CountOf<StopRound>("a"), 1) << "long before the lease or reconnect_timeout";
     story.StopDone("a");
     story.Lapse(1000);
     ASSERT_TRUE(Farewell(story, "a"));
@@ -457,10 +447,10 @@ TEST(JobLeave, StaleOrForeignStepsAreIgnored) {
   JobStory story({.min = 2, .max = 3});
   RunThree(story);
   story.Send("b", CheckpointStep{story.world("b"), 7});
-  EXPECT_EQ(Count<CheckpointAt>(story, "a"), 0) << "only rank 0's node names a step";
+  EXPECT_EQ(story.CountOf<CheckpointAt>("a"), 0) << "only rank 0's node names a step";
   story.Send("a", CheckpointStep{World{RoundId(9), {}}, 7});
   story.Send("a", CheckpointStepKnown{story.world("a"), 7});
-  EXPECT_EQ(Count<CheckpointAt>(story, "a"), 0);
+  EXPECT_EQ(story.CountOf<CheckpointAt>("a"), 0);
 }
 
 TEST(JobLeave, PlainLeavesWithinTheWindowAreOneEvent) {
@@ -507,13 +497,13 @@ TEST(JobLeave, AutoWaitsForACommitWhereTheJobMakesThem) {
   story.Attach("a");
   story.Lapse(200);
   story.Attach("b");
-  EXPECT_EQ(Count<StopRound>(story, "a"), 1) << "no commit yet: at once";
+  EXPECT_EQ(story.CountOf<StopRound>("a"), 1) << "no commit yet: at once";
   story.StopDone("a");
   Commit(story, "a", 5);
   story.Attach("c");
-  EXPECT_EQ(Count<StopRound>(story, "a"), 1);
+  EXPECT_EQ(story.CountOf<StopRound>("a"), 1);
   Commit(story, "a", 6);
-  EXPECT_EQ(Count<StopRound>(story, "a"), 2);
+  EXPECT_EQ(story.CountOf<StopRound>("a"), 2);
 }
 
 TEST(JobLeave, ImmediateWaitsForNothing) {
@@ -522,7 +512,7 @@ TEST(JobLeave, ImmediateWaitsForNothing) {
   story.Lapse(200);
   Commit(story, "a", 5);
   story.Attach("b");
-  EXPECT_EQ(Count<StopRound>(story, "a"), 1);
+  EXPECT_EQ(story.CountOf<StopRound>("a"), 1);
 }
 
 TEST(JobLeave, WhoWaitsForACommitThatDoesntComeIsTold) {
@@ -530,9 +520,9 @@ TEST(JobLeave, WhoWaitsForACommitThatDoesntComeIsTold) {
   story.Attach("a");
   story.Lapse(200);
   story.Attach("b");
-  EXPECT_EQ(Count<Notice>(story, "b"), 1);
+  EXPECT_EQ(story.CountOf<Notice>("b"), 1);
   story.Lapse(1'201'000);
-  EXPECT_EQ(Count<Notice>(story, "b"), 3);
+  EXPECT_EQ(story.CountOf<Notice>("b"), 3);
   EXPECT_NE(std::get<Notice>(story.told("b").back()).text.find("none has come for 20 minutes"),
             std::string::npos)
       << std::get<Notice>(story.told("b").back()).text;
@@ -548,7 +538,7 @@ TEST(JobLeave, AStopForWhoLeavesTakesInWhoWaits) {
   Preempt(story, "b");
   Agree(story);
   Commit(story, "a", 7);
-  EXPECT_EQ(Count<StopRound>(story, "a"), 0) << "others may leave with b";
+  EXPECT_EQ(story.CountOf<StopRound>("a"), 0) << "others may leave with b";
   story.Lapse(500);
   for (const char* agent : {"a", "b", "c"}) story.StopDone(agent);
   EXPECT_EQ(story.world("d").round, RoundId(2));

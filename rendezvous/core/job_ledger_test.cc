@@ -11,16 +11,6 @@
 namespace muster::rendezvous {
 namespace {
 
-// The last message of type T that the agent was sent, or null.
-template <class T>
-const T* Last(JobStory& story, const std::string& agent) {
-  const std::vector<RendezvousMessage>& told = story.told(agent);
-  for (auto message = told.rbegin(); message != told.rend(); ++message) {
-    if (const T* found = std::get_if<T>(&*message)) return found;
-  }
-  return nullptr;
-}
-
 JobStory RunningPair(JobStory::Options options) {
   JobStory story(options);
   story.Attach("a");
@@ -39,7 +29,7 @@ void FailAfter(JobStory& story, int64_t uptime_ms, int64_t step = -1) {
 }
 
 std::string ReasonOf(JobStory& story) {
-  const auto* ended = Last<JobEnded>(story, "a");
+  const auto* ended = story.Last<JobEnded>("a");
   return ended == nullptr ? "it has not ended" : ended->verdict.reason;
 }
 
@@ -56,8 +46,8 @@ TEST(JobLedger, TooManyRestartsWithinAnHourEndTheJobAndNameTheFlag) {
             "job j failed: worker rank 2 (local rank 0) on node b exited with code 9; it was "
             "restarted 2 times within the last hour, which is all that --max-restarts-per-hour=2 "
             "allows; mend the cause, or allow more");
-  EXPECT_EQ(Last<JobEnded>(story, "b")->verdict.exit_code, 9);
-  EXPECT_EQ(Last<JobEnded>(story, "b")->verdict.restarts_charged, 2);
+  EXPECT_EQ(story.Last<JobEnded>("b")->verdict.exit_code, 9);
+  EXPECT_EQ(story.Last<JobEnded>("b")->verdict.restarts_charged, 2);
 }
 
 TEST(JobLedger, RestartsFurtherApartThanAnHourAreNotCountedTogether) {
@@ -156,8 +146,8 @@ TEST(JobLedger, ANodeThatIsLostTooOftenIsSetAsideUntilACommit) {
   JobStory story = RunningPair({.min = 1, .max = 2, .max_node_failures = 2});
   LoseAndReplace(story, 2);
   EXPECT_EQ(story.machine().state(), JobState::kRunning) << "b is no reason to stop any more";
-  EXPECT_EQ(Last<StartRound>(story, "a")->group_world_size, 1);
-  EXPECT_EQ(Last<Notice>(story, "b")->text,
+  EXPECT_EQ(story.Last<StartRound>("a")->group_world_size, 1);
+  EXPECT_EQ(story.Last<Notice>("b")->text,
             "this node was lost too often (--max-node-failures) and is set aside until the next "
             "checkpoint, for at most 10 minutes, or until the job can't go on without it");
   EXPECT_TRUE(story.machine().Status(story.now()).nodes[1].is_set_aside);
@@ -168,8 +158,8 @@ TEST(JobLedger, ANodeThatIsLostTooOftenIsSetAsideUntilACommit) {
 TEST(JobLedger, AReplacementOfALostNodeIsLetInAtOnce) {
   JobStory story = RunningPair({.min = 1, .max = 2, .max_node_failures = 2});
   LoseAndReplace(story, 1);
-  EXPECT_EQ(Last<StartRound>(story, "b")->group_world_size, 2);
-  EXPECT_EQ(Last<Refused>(story, "b"), nullptr);
+  EXPECT_EQ(story.Last<StartRound>("b")->group_world_size, 2);
+  EXPECT_EQ(story.Last<Refused>("b"), nullptr);
 }
 
 TEST(JobLedger, TimeBringsANodeBackThatWasSetAside) {
@@ -192,12 +182,12 @@ TEST(JobLedger, ANodeThatIsSetAsideIsTheLastResort) {
     story.Attach("b", {.life = life});
     for (const char* agent : {"a", "c"}) story.StopDone(agent);
   }
-  ASSERT_EQ(Last<StartRound>(story, "a")->group_world_size, 2) << "a and c suffice";
+  ASSERT_EQ(story.Last<StartRound>("a")->group_world_size, 2) << "a and c suffice";
   story.Break("c");
   story.Lapse(150);
   story.Trace();
   story.StopDone("a");
-  EXPECT_EQ(Last<StartRound>(story, "b")->group_world_size, 2);
+  EXPECT_EQ(story.Last<StartRound>("b")->group_world_size, 2);
   EXPECT_NE(
       story.Trace().find("node b was lost 2 times without progress (--max-node-failures), but"),
       std::string::npos);
@@ -212,15 +202,15 @@ TEST(JobLedger, WhoMayStillComeBackIsAwaitedBeforeTheLastResort) {
   story.Lapse(150);
   for (const char* agent : {"a", "c"}) story.StopDone(agent);
   story.Attach("b", {.life = 1});
-  ASSERT_EQ(Last<StartRound>(story, "a")->group_world_size, 2);
+  ASSERT_EQ(story.Last<StartRound>("a")->group_world_size, 2);
   story.WorkerFails("a", 0, 1);
   story.StopDone("c");
   story.Break("c");
   story.StopDone("a");
   EXPECT_EQ(story.machine().state(), JobState::kGathering);
   story.Attach("c");
-  EXPECT_EQ(Last<StartRound>(story, "c")->world.round, story.world("a").round);
-  EXPECT_EQ(Last<StartRound>(story, "b")->world.round, RoundId(2)) << "b is not needed";
+  EXPECT_EQ(story.Last<StartRound>("c")->world.round, story.world("a").round);
+  EXPECT_EQ(story.Last<StartRound>("b")->world.round, RoundId(2)) << "b is not needed";
 }
 
 TEST(JobLedger, AReplacementThatCameBeforeTheLossWasKnownIsSetAsideToo) {
@@ -230,7 +220,7 @@ TEST(JobLedger, AReplacementThatCameBeforeTheLossWasKnownIsSetAsideToo) {
   story.Feed(SessionEnded{old});
   story.Lapse(150);
   story.StopDone("a");
-  EXPECT_EQ(Last<StartRound>(story, "a")->group_world_size, 1);
+  EXPECT_EQ(story.Last<StartRound>("a")->group_world_size, 1);
 }
 
 // ---- a round whose first workers have finished ---------------------------------------------
@@ -240,13 +230,13 @@ TEST(JobLedger, NobodyIsTakenInOnceAWorkerHasFinished) {
   story.Send("b", WorkerSucceeded{story.world("b")});
   story.Attach("c");
   EXPECT_EQ(story.machine().state(), JobState::kRunning);
-  EXPECT_EQ(Last<Notice>(story, "c")->text,
+  EXPECT_EQ(story.Last<Notice>("c")->text,
             "the first workers of round 1 have finished, so nobody is taken in any more; this node "
             "waits for the result");
   story.Succeed("a");
   story.Succeed("b");
-  ASSERT_NE(Last<JobEnded>(story, "c"), nullptr);
-  EXPECT_TRUE(Last<JobEnded>(story, "c")->verdict.succeeded);
+  ASSERT_NE(story.Last<JobEnded>("c"), nullptr);
+  EXPECT_TRUE(story.Last<JobEnded>("c")->verdict.succeeded);
 }
 
 TEST(JobLedger, ASuccessOfAnEarlierRoundIsNone) {
@@ -273,7 +263,7 @@ TEST(JobLedger, AfterAFailureTheLateOneIsTakenInAllTheSame) {
   story.Attach("c");
   story.WorkerFails("a", 0, 1);
   for (const char* agent : {"a", "b"}) story.StopDone(agent);
-  EXPECT_EQ(Last<StartRound>(story, "c")->group_world_size, 3);
+  EXPECT_EQ(story.Last<StartRound>("c")->group_world_size, 3);
 }
 
 // The workers of an older world, cut off with their agent, may report to a restarted rendezvous

@@ -45,8 +45,9 @@ std::vector<JobEffect> JobMachine::Step(const StepInput& input, const JobEvent& 
 Instant JobMachine::NextWakeup() const { return rules_->NextWakeup(); }
 JobState JobMachine::state() const { return rules_->state(); }
 bool JobMachine::IsDone() const { return rules_->IsDone(); }
-bool JobMachine::MayBeginAnew() const { return rules_->MayBeginAnew(); }
-
+std::optional<JobRecord> JobMachine::OpenedAnewBy(const Attach& attach) const {
+  return rules_->OpenedAnewBy(attach);
+}
 bool JobMachine::IsBlank() const { return rules_->IsBlank(); }
 JobStatus JobMachine::Status(Instant now) const { return rules_->Status(now); }
 bool JobMachine::HasMember(const Incarnation& agent) const { return rules_->HasMember(agent); }
@@ -134,6 +135,10 @@ void JobMachine::Rules::On(const TimePassed& /*event*/) {
     return;
   }
   if (notice_due_ <= input_.now) TellWaiting();
+}
+
+void JobMachine::Rules::On(const HostRefused& event) {
+  if (state_ == JobState::kGathering) On(HostStopping{event.reason, event.exit_code});
 }
 
 void JobMachine::Rules::On(const HostStopping& event) {

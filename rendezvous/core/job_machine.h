@@ -39,6 +39,7 @@
 //   NodeCannotStart              G C R S V O F    told to those who wait, now or later
 //   CheckpointStep, ...Known     G C R S V O F    passed on; the end of the round voids it
 //   HostStopping                 F F F F F O F    StopRound and JobEnded to all
+//   HostRefused                  F C R S V O F    the same where nodes are missing, else nothing
 //
 // Where DESIGN leaves it open:
 // - attempt = round - 1, so that it survives a restart of the rendezvous and no log folder is used
@@ -120,8 +121,15 @@ struct HostStopping {
   int exit_code = 0;
 };
 
+// The node that hosts this rendezvous was refused by its own job and won't join: the end of a job
+// that is short of nodes, since it can't wait for a rendezvous that goes. What runs goes on.
+struct HostRefused {
+  std::string reason;
+  int exit_code = 0;
+};
+
 using JobEvent = std::variant<SessionMessage, SessionEnded, TimePassed, NodeDrained,
-                              NodeCannotStart, HostStopping>;
+                              NodeCannotStart, HostStopping, HostRefused>;
 
 // What every step is given besides the event.
 struct StepInput {
@@ -210,8 +218,9 @@ class JobMachine {
   JobState state() const;
   // True once the job has ended and no agent is attached any more.
   bool IsDone() const;
-  // True once IsDone(), if it ended with "run it again" (75): the next to come may open it anew.
-  bool MayBeginAnew() const;
+  // What a new machine of this run id is to begin with, if this agent opens the job anew: the job
+  // IsDone() and ended with "run it again" (75), and the agent was never in it.
+  std::optional<JobRecord> OpenedAnewBy(const Attach& attach) const;
   // True while nothing is known that a new machine of this run id wouldn't know: nobody is here, no
   // terms are set, and no round was ever heard of.
   bool IsBlank() const;

@@ -12,24 +12,6 @@
 namespace muster::rendezvous {
 namespace {
 
-// The last message of type T that the agent was sent, or null.
-template <class T>
-const T* Last(JobStory& story, const std::string& agent) {
-  const std::vector<RendezvousMessage>& told = story.told(agent);
-  for (auto message = told.rbegin(); message != told.rend(); ++message) {
-    if (const T* found = std::get_if<T>(&*message)) return found;
-  }
-  return nullptr;
-}
-
-template <class T>
-int CountOf(JobStory& story, const std::string& agent) {
-  const std::vector<RendezvousMessage>& told = story.told(agent);
-  return static_cast<int>(std::count_if(told.begin(), told.end(), [](const auto& message) {
-    return std::holds_alternative<T>(message);
-  }));
-}
-
 JobStory RunningPair(JobStory::Options options = {}) {
   JobStory story(options);
   story.Attach("a");
@@ -99,9 +81,9 @@ TEST(JobMachine, TwoLossesAtOnceAreOneStop) {
   story.Break("b");
   story.Break("c");
   story.Lapse(150);
-  EXPECT_EQ(CountOf<StopRound>(story, "a"), 1);
+  EXPECT_EQ(story.CountOf<StopRound>("a"), 1);
   story.StopDone("a");
-  EXPECT_EQ(Last<StartRound>(story, "a")->world.round, RoundId(2));
+  EXPECT_EQ(story.Last<StartRound>("a")->world.round, RoundId(2));
 }
 
 TEST(JobMachine, ALeaveWhileStoppingCausesNoSecondStop) {
@@ -109,11 +91,11 @@ TEST(JobMachine, ALeaveWhileStoppingCausesNoSecondStop) {
   for (const char* agent : {"a", "b", "c"}) story.Attach(agent);
   story.Leave("b");
   story.Leave("c");
-  EXPECT_EQ(CountOf<StopRound>(story, "a"), 1);
+  EXPECT_EQ(story.CountOf<StopRound>("a"), 1);
   story.StopDone("a");
   story.Lapse(500);
-  EXPECT_EQ(Last<StartRound>(story, "a")->group_world_size, 1);
-  EXPECT_EQ(Last<StartRound>(story, "a")->restarts_charged, 0);
+  EXPECT_EQ(story.Last<StartRound>("a")->group_world_size, 1);
+  EXPECT_EQ(story.Last<StartRound>("a")->restarts_charged, 0);
 }
 
 TEST(JobMachine, AProgramThatCannotStartEndsTheJobWhateverTheBudget) {
@@ -125,9 +107,9 @@ TEST(JobMachine, AProgramThatCannotStartEndsTheJobWhateverTheBudget) {
   story.StopDone("a");
   EXPECT_EQ(story.machine().state(), JobState::kStopping) << "not before all have acknowledged";
   story.StopDone("b");
-  ASSERT_NE(Last<JobEnded>(story, "a"), nullptr);
-  EXPECT_EQ(Last<JobEnded>(story, "a")->verdict.exit_code, 127);
-  EXPECT_EQ(Last<JobEnded>(story, "a")->verdict.failures[0].node_name, "b");
+  ASSERT_NE(story.Last<JobEnded>("a"), nullptr);
+  EXPECT_EQ(story.Last<JobEnded>("a")->verdict.exit_code, 127);
+  EXPECT_EQ(story.Last<JobEnded>("a")->verdict.failures[0].node_name, "b");
 }
 
 TEST(JobMachine, AShortageOfTheSystemIsChargedAndRetried) {
@@ -139,7 +121,7 @@ TEST(JobMachine, AShortageOfTheSystemIsChargedAndRetried) {
   story.StopDone("a");
   story.StopDone("b");
   EXPECT_EQ(story.machine().state(), JobState::kRunning);
-  EXPECT_EQ(Last<StartRound>(story, "a")->restarts_charged, 1);
+  EXPECT_EQ(story.Last<StartRound>("a")->restarts_charged, 1);
 }
 
 TEST(JobMachine, TheRecordOfAFailedJobNamesItOnce) {
@@ -158,7 +140,7 @@ TEST(JobMachine, AFailureDuringAnotherStopIsNotCharged) {
   story.StopDone("a");
   story.StopDone("b");
   EXPECT_EQ(story.machine().state(), JobState::kRunning);
-  EXPECT_EQ(Last<StartRound>(story, "c")->restarts_charged, 0);
+  EXPECT_EQ(story.Last<StartRound>("c")->restarts_charged, 0);
 }
 
 TEST(JobMachine, AnAcknowledgementOfAnOldRoundIsNone) {
@@ -180,7 +162,7 @@ TEST(JobMachine, AnAcknowledgementOfAnOldRoundIsNone) {
   EXPECT_EQ(story.machine().state(), JobState::kStopping);
   story.Send("a", ShardReport{first, Rank(0), 1, {1, "/c"}});
   story.Send("a", CommitDone{first, {1, "/c"}});
-  EXPECT_EQ(CountOf<CommitRefused>(story, "a"), 2);
+  EXPECT_EQ(story.CountOf<CommitRefused>("a"), 2);
 }
 
 TEST(JobMachine, OneWhoComesBackWhileStoppingIsToldToStopAgain) {
@@ -188,10 +170,10 @@ TEST(JobMachine, OneWhoComesBackWhileStoppingIsToldToStopAgain) {
   story.WorkerFails("a", 0, 1);
   story.Break("b");
   story.Attach("b", {.is_running = true});
-  EXPECT_EQ(CountOf<StopRound>(story, "b"), 2);
+  EXPECT_EQ(story.CountOf<StopRound>("b"), 2);
   story.StopDone("a");
   story.StopDone("b");
-  EXPECT_EQ(Last<StartRound>(story, "b")->restarts_charged, 1);
+  EXPECT_EQ(story.Last<StartRound>("b")->restarts_charged, 1);
 }
 
 TEST(JobMachine, OneWhoComesBackWithoutWorkersHasAcknowledgedTheStop) {
@@ -200,7 +182,7 @@ TEST(JobMachine, OneWhoComesBackWithoutWorkersHasAcknowledgedTheStop) {
   story.Break("b");
   story.Attach("b");
   story.StopDone("a");
-  EXPECT_EQ(Last<StartRound>(story, "b")->world.round, RoundId(2));
+  EXPECT_EQ(story.Last<StartRound>("b")->world.round, RoundId(2));
 }
 
 TEST(JobMachine, AnAgentThatLostItsWorkersMayStillSayWhy) {
@@ -211,7 +193,7 @@ TEST(JobMachine, AnAgentThatLostItsWorkersMayStillSayWhy) {
     if (says_why) story.WorkerFails("b", 2, 1);
     story.StopDone("a");
     story.StopDone("b");
-    EXPECT_EQ(Last<StartRound>(story, "a")->restarts_charged, says_why ? 1 : 0);
+    EXPECT_EQ(story.Last<StartRound>("a")->restarts_charged, says_why ? 1 : 0);
   }
 }
 
@@ -219,13 +201,13 @@ TEST(JobMachine, WhatWentDownWithTheStreamIsSentAgainWhileRunning) {
   JobStory story = RunningPair();
   story.Send("a", ShardReport{story.world("a"), Rank(0), 1, {5, "/c"}});
   story.Attach("a", {.is_running = true});
-  EXPECT_EQ(CountOf<CommitGranted>(story, "a"), 2);
+  EXPECT_EQ(story.CountOf<CommitGranted>("a"), 2);
   story.Send("a", CommitDone{story.world("a"), {5, "/c"}});
   story.Attach("b", {.is_running = true});
-  EXPECT_EQ(CountOf<CommitNoted>(story, "b"), 2);
+  EXPECT_EQ(story.CountOf<CommitNoted>("b"), 2);
   story.Succeed("b");
   story.Attach("b", {.is_running = true, .has_succeeded = true});
-  EXPECT_EQ(CountOf<SuccessNoted>(story, "b"), 2);
+  EXPECT_EQ(story.CountOf<SuccessNoted>("b"), 2);
   story.Attach("a", {.is_running = true, .has_succeeded = true});
   EXPECT_EQ(story.machine().state(), JobState::kSucceeded);
   story.Attach("b", {.is_running = true, .has_succeeded = true});
@@ -251,13 +233,13 @@ TEST(JobMachine, SparesAreToldOnceAndTakenInWhenAPlaceIsFree) {
   story.Attach("c");
   story.Attach("d");
   story.Lapse(10'000);
-  EXPECT_EQ(CountOf<Notice>(story, "c"), 1);
+  EXPECT_EQ(story.CountOf<Notice>("c"), 1);
   story.Leave("a");
   story.StopDone("b");
   story.Lapse(500);
-  EXPECT_EQ(Last<StartRound>(story, "c")->group_rank, GroupRank(0));
-  EXPECT_EQ(Last<StartRound>(story, "b")->group_rank, GroupRank(1)) << "survivors keep their place";
-  EXPECT_EQ(CountOf<StartRound>(story, "d"), 0);
+  EXPECT_EQ(story.Last<StartRound>("c")->group_rank, GroupRank(0));
+  EXPECT_EQ(story.Last<StartRound>("b")->group_rank, GroupRank(1)) << "survivors keep their place";
+  EXPECT_EQ(story.CountOf<StartRound>("d"), 0);
 }
 
 TEST(JobMachine, NobodyIsTakenInOnceANodeHasFinished) {
@@ -266,7 +248,7 @@ TEST(JobMachine, NobodyIsTakenInOnceANodeHasFinished) {
   story.Attach("c");
   EXPECT_EQ(story.machine().state(), JobState::kRunning);
   story.Succeed("b");
-  EXPECT_TRUE(Last<JobEnded>(story, "c")->verdict.succeeded);
+  EXPECT_TRUE(story.Last<JobEnded>("c")->verdict.succeeded);
 }
 
 TEST(JobMachine, AFlappingNodeDoesNotHoldTheRoundOpen) {
@@ -287,19 +269,19 @@ TEST(JobMachine, OtherTermsAreRefusedAndAnEmptyJobForgetsIts) {
   JobStory story({.min = 2, .max = 2});
   story.Attach("a");
   story.Attach("b", {.version = "2"});
-  EXPECT_EQ(Last<Refused>(story, "b")->code, RefusalCode::kDisagrees);
-  EXPECT_EQ(Last<Refused>(story, "b")->message,
+  EXPECT_EQ(story.Last<Refused>("b")->code, RefusalCode::kDisagrees);
+  EXPECT_EQ(story.Last<Refused>("b")->message,
             "job j: node b has muster 2, but node a opened the job with 1; install the same "
             "version on every node");
   story.Leave("a");
   story.Attach("b", {.version = "2"});
-  EXPECT_EQ(CountOf<Attached>(story, "b"), 1);
+  EXPECT_EQ(story.CountOf<Attached>("b"), 1);
 }
 
 TEST(JobMachine, AStaticJobWithoutNodeRankIsRefused) {
   JobStory story({.is_static = true});
   story.Attach("a");
-  EXPECT_EQ(Last<Refused>(story, "a")->code, RefusalCode::kDisagrees);
+  EXPECT_EQ(story.Last<Refused>("a")->code, RefusalCode::kDisagrees);
 }
 
 TEST(JobMachine, ANewcomerTakesTheRankOfASilentHolder) {
@@ -313,9 +295,9 @@ TEST(JobMachine, ANewcomerTakesTheRankOfASilentHolder) {
   // Its Attach is too old to count a lease from: it is sent away to attach again.
   EXPECT_EQ(story.session("b"), SessionId(0));
   story.Attach("b", {.node_rank = 0});
-  EXPECT_EQ(CountOf<Attached>(story, "b"), 1);
+  EXPECT_EQ(story.CountOf<Attached>("b"), 1);
   story.Attach("c", {.node_rank = 1});
-  EXPECT_EQ(Last<StartRound>(story, "b")->group_rank, GroupRank(0));
+  EXPECT_EQ(story.Last<StartRound>("b")->group_rank, GroupRank(0));
 }
 
 TEST(JobMachine, AfterARestartTheNewerWorldWinsAndTheOlderIsStopped) {
@@ -331,7 +313,7 @@ TEST(JobMachine, AfterARestartTheNewerWorldWinsAndTheOlderIsStopped) {
   story.Attach("a", {.is_running = true});
   ASSERT_EQ(story.machine().state(), JobState::kRunning) << "complete as far as is known";
   story.Attach("b", {.is_running = true});
-  EXPECT_EQ(Last<Refused>(story, "a")->code, RefusalCode::kSuperseded);
+  EXPECT_EQ(story.Last<Refused>("a")->code, RefusalCode::kSuperseded);
   EXPECT_EQ(story.machine().state(), JobState::kRunning);
   EXPECT_EQ(story.machine().Status(story.now()).world, story.world("b"));
 }
@@ -365,7 +347,7 @@ TEST(JobMachine, ANewerWorldThatCantBeOfTheJobLeavesTheRecoveredOneAlone) {
                                 .world_size = 10,
                                 .last_commit = std::nullopt};
   story.Feed(SessionMessage{SessionId(50), attach});
-  EXPECT_EQ(Last<Refused>(story, "a"), nullptr);
+  EXPECT_EQ(story.Last<Refused>("a"), nullptr);
   EXPECT_EQ(story.machine().state(), JobState::kStopping);
   story.Attach("b", {.is_running = true});
   story.StopDone("b");
@@ -380,7 +362,7 @@ TEST(JobMachine, ARestartedRendezvousLearnsBudgetCommitAndRoundFromThoseWhoRunNo
   attach.restarts_charged = 1;
   attach.last_commit = Commit{70, "/c"};
   story.Feed(SessionMessage{SessionId(50), attach});
-  const StartRound& start = *Last<StartRound>(story, "a");
+  const StartRound& start = *story.Last<StartRound>("a");
   EXPECT_EQ(start.world.round, RoundId(10));
   EXPECT_EQ(start.attempt, 9);
   EXPECT_EQ(start.restarts_charged, 1);
@@ -394,10 +376,10 @@ TEST(JobMachine, AMemberWithoutWorkersProvesThatARecoveredRoundIsIncomplete) {
   EXPECT_EQ(story.machine().state(), JobState::kRecovering);
   story.Attach("b");
   EXPECT_EQ(story.machine().state(), JobState::kStopping) << "long before reconnect_timeout";
-  EXPECT_EQ(Last<StopRound>(story, "a")->reason,
+  EXPECT_EQ(story.Last<StopRound>("a")->reason,
             "round 1 is incomplete: node b came back without its workers");
   story.StopDone("a");
-  EXPECT_EQ(Last<StartRound>(story, "b")->world.round, RoundId(2));
+  EXPECT_EQ(story.Last<StartRound>("b")->world.round, RoundId(2));
 }
 
 // Seen in a storm: two nodes were killed while the rendezvous was away, and a third reported that
@@ -413,11 +395,11 @@ TEST(JobMachine, ARecoveredRoundThatStopsWaitsForTheMissingNoLongerThanALease) {
   EXPECT_EQ(story.machine().state(), JobState::kStopping) << "b may still be on its way";
   story.Lapse(1);
   EXPECT_EQ(story.machine().state(), JobState::kRunning);
-  EXPECT_EQ(Last<StartRound>(story, "c")->world.round, RoundId(2));
-  EXPECT_EQ(Last<StartRound>(story, "c")->restarts_charged, 0) << "b's loss may be the cause";
+  EXPECT_EQ(story.Last<StartRound>("c")->world.round, RoundId(2));
+  EXPECT_EQ(story.Last<StartRound>("c")->restarts_charged, 0) << "b's loss may be the cause";
   // It has to stop what it runs, should it have lived on.
   story.Attach("b", {.is_running = true});
-  EXPECT_EQ(Last<Refused>(story, "b")->code, RefusalCode::kSuperseded);
+  EXPECT_EQ(story.Last<Refused>("b")->code, RefusalCode::kSuperseded);
 }
 
 TEST(JobMachine, ARecoveredRoundThatStopsLaterWaitsForNobodyWhoIsMissing) {
@@ -429,7 +411,7 @@ TEST(JobMachine, ARecoveredRoundThatStopsLaterWaitsForNobodyWhoIsMissing) {
   story.WorkerFails("a", 0, 1);
   story.StopDone("a");
   story.Lapse(1);
-  EXPECT_EQ(Last<StartRound>(story, "a")->world.round, RoundId(2));
+  EXPECT_EQ(story.Last<StartRound>("a")->world.round, RoundId(2));
 }
 
 TEST(JobMachine, ACheckpointThatALaterRoundKnewIsNotTakenBack) {
@@ -438,7 +420,7 @@ TEST(JobMachine, ACheckpointThatALaterRoundKnewIsNotTakenBack) {
   // The rendezvous came back empty, formed a round without knowing, and then b tells.
   story.Attach("b", {.last_commit_step = 30, .highest_round = 4});
   story.Send("a", CommitDone{story.world("a"), {10, "/c/10"}});
-  EXPECT_EQ(Last<CommitNoted>(story, "a")->commit.step, 30);
+  EXPECT_EQ(story.Last<CommitNoted>("a")->commit.step, 30);
 }
 
 TEST(JobMachine, ARoundThatWentBackBehindADamagedCheckpointCommitsLowerSteps) {
@@ -447,11 +429,11 @@ TEST(JobMachine, ARoundThatWentBackBehindADamagedCheckpointCommitsLowerSteps) {
   story.WorkerFails("b", 2, 1);
   story.StopDone("a");
   story.StopDone("b");
-  ASSERT_EQ(Last<StartRound>(story, "a")->resume->step, 500);
+  ASSERT_EQ(story.Last<StartRound>("a")->resume->step, 500);
   story.Send("a", CommitDone{story.world("a"), {450, "/c/450"}});
-  EXPECT_EQ(Last<CommitNoted>(story, "a")->commit.step, 450);
+  EXPECT_EQ(story.Last<CommitNoted>("a")->commit.step, 450);
   story.Send("a", CommitDone{story.world("a"), {440, "/c/440"}});
-  EXPECT_EQ(Last<CommitNoted>(story, "a")->commit.step, 450) << "within a round only forward";
+  EXPECT_EQ(story.Last<CommitNoted>("a")->commit.step, 450) << "within a round only forward";
 }
 
 TEST(JobMachine, ALateRepetitionOfACommitDoesNotUndoANewerOne) {
@@ -469,22 +451,22 @@ TEST(JobMachine, AFailureBesideANodeThatLeavesIsNotCharged) {
   story.WorkerFails("a", 0, 1);
   story.Leave("b");
   story.StopDone("a");
-  EXPECT_EQ(Last<StartRound>(story, "a")->restarts_charged, 0);
+  EXPECT_EQ(story.Last<StartRound>("a")->restarts_charged, 0);
 }
 
 // Seen in a storm: guardians were killed on enough nodes, and the job gave itself up.
 TEST(JobMachine, ANodeThatIsLostBelowMinIsWaitedForThoughItSaysGoodbye) {
   JobStory story = RunningPair();
   story.Send("b", Leave{.reason = "its guardian ended", .is_lost = true});
-  const StopRound& stop = *Last<StopRound>(story, "a");
+  const StopRound& stop = *story.Last<StopRound>("a");
   EXPECT_EQ(stop.cause, StopCause::kPeerLost) << "a's workers may be blocked in a collective";
   EXPECT_EQ(stop.culprit, Rank(2));
   EXPECT_EQ(stop.reason, "lost node b: its guardian ended");
   story.StopDone("a");
   story.Lapse(1000);
   story.Attach("b", {.life = 1});
-  EXPECT_EQ(Last<StartRound>(story, "a")->world.round, RoundId(2));
-  EXPECT_EQ(Last<StartRound>(story, "a")->restarts_charged, 0);
+  EXPECT_EQ(story.Last<StartRound>("a")->world.round, RoundId(2));
+  EXPECT_EQ(story.Last<StartRound>("a")->restarts_charged, 0);
 }
 
 TEST(JobMachine, ANodeThatIsLostForGoodEndsTheRecoveryOfItsRound) {
@@ -496,7 +478,7 @@ TEST(JobMachine, ANodeThatIsLostForGoodEndsTheRecoveryOfItsRound) {
   story.Attach("b", {.is_running = true});
   story.StopDone("b");
   story.Attach("a", {.life = 1, .highest_round = 0});
-  EXPECT_EQ(Last<StartRound>(story, "b")->world.round, RoundId(2));
+  EXPECT_EQ(story.Last<StartRound>("b")->world.round, RoundId(2));
 }
 
 TEST(JobMachine, NoCommitIsGrantedBeforeTheWorldIsCompleteAgain) {
@@ -504,9 +486,9 @@ TEST(JobMachine, NoCommitIsGrantedBeforeTheWorldIsCompleteAgain) {
   story.RestartRendezvous();
   story.Attach("a", {.is_running = true});
   story.Send("a", ShardReport{story.world("a"), Rank(0), 1, {5, "/c"}});
-  EXPECT_EQ(CountOf<CommitGranted>(story, "a"), 0);
+  EXPECT_EQ(story.CountOf<CommitGranted>("a"), 0);
   story.Attach("b", {.is_running = true});
-  EXPECT_EQ(CountOf<CommitGranted>(story, "a"), 1);
+  EXPECT_EQ(story.CountOf<CommitGranted>("a"), 1);
 }
 
 TEST(JobMachine, AWorldBehindARoundThatOthersHaveSeenIsNotTakenUpAgain) {
@@ -514,8 +496,8 @@ TEST(JobMachine, AWorldBehindARoundThatOthersHaveSeenIsNotTakenUpAgain) {
   story.RestartRendezvous();
   story.Attach("a", {.highest_round = 2});
   story.Attach("b", {.is_running = true});
-  ASSERT_NE(Last<Refused>(story, "b"), nullptr);
-  EXPECT_EQ(Last<Refused>(story, "b")->code, RefusalCode::kSuperseded);
+  ASSERT_NE(story.Last<Refused>("b"), nullptr);
+  EXPECT_EQ(story.Last<Refused>("b")->code, RefusalCode::kSuperseded);
   EXPECT_EQ(story.machine().state(), JobState::kGathering);
 }
 

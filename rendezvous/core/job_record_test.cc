@@ -11,16 +11,6 @@
 namespace muster::rendezvous {
 namespace {
 
-// The last message of type T that the agent was sent, or null.
-template <class T>
-const T* Last(JobStory& story, const std::string& agent) {
-  const std::vector<RendezvousMessage>& told = story.told(agent);
-  for (auto message = told.rbegin(); message != told.rend(); ++message) {
-    if (const T* found = std::get_if<T>(&*message)) return found;
-  }
-  return nullptr;
-}
-
 // Seen in a storm: the rendezvous was killed while all who knew the newest commit were cut off.
 TEST(JobRecord, ARestartedRendezvousKnowsTheCommitThatItKept) {
   JobStory story({.min = 1, .max = 2});
@@ -36,8 +26,8 @@ TEST(JobRecord, ARestartedRendezvousKnowsTheCommitThatItKept) {
   // It was in the job, and knows an older one.
   story.Attach("c", {.last_commit_step = 60, .highest_round = 1});
   story.Lapse(10'000);
-  EXPECT_EQ(Last<StartRound>(story, "c")->resume, record.commit);
-  EXPECT_EQ(Last<StartRound>(story, "c")->world.round.value, record.world.round.value + 1);
+  EXPECT_EQ(story.Last<StartRound>("c")->resume, record.commit);
+  EXPECT_EQ(story.Last<StartRound>("c")->world.round.value, record.world.round.value + 1);
 }
 
 TEST(JobRecord, NewcomersAloneDoNotGoOnFromWhatWasKept) {
@@ -48,15 +38,15 @@ TEST(JobRecord, NewcomersAloneDoNotGoOnFromWhatWasKept) {
   record.commit_round = RoundId(4);
   story.RestartRendezvous(record);
   story.Attach("a", {.highest_round = 0});
-  EXPECT_EQ(Last<StartRound>(story, "a")->resume, std::nullopt) << "another job of that run id";
-  EXPECT_EQ(Last<StartRound>(story, "a")->world.round, RoundId(5)) << "rounds only grow";
+  EXPECT_EQ(story.Last<StartRound>("a")->resume, std::nullopt) << "another job of that run id";
+  EXPECT_EQ(story.Last<StartRound>("a")->world.round, RoundId(5)) << "rounds only grow";
   EXPECT_EQ(story.record().commit, std::nullopt);
   // Nor does it come back with who was in the new job alone.
   story.Break("a");
   story.Attach("a", {.is_running = true});
   story.WorkerFails("a", 0, 1);
   story.StopDone("a");
-  EXPECT_EQ(Last<StartRound>(story, "a")->resume, std::nullopt);
+  EXPECT_EQ(story.Last<StartRound>("a")->resume, std::nullopt);
 }
 
 TEST(JobRecord, WhatAgentsTellOfALaterCommitCountsMoreThanWhatWasKept) {
@@ -68,7 +58,7 @@ TEST(JobRecord, WhatAgentsTellOfALaterCommitCountsMoreThanWhatWasKept) {
   story.RestartRendezvous(record);
   // The disk had refused this one.
   story.Attach("a", {.last_commit_step = 80, .highest_round = 4});
-  EXPECT_EQ(Last<StartRound>(story, "a")->resume->step, 80);
+  EXPECT_EQ(story.Last<StartRound>("a")->resume->step, 80);
   EXPECT_EQ(story.record().commit->step, 80);
 }
 
@@ -90,10 +80,10 @@ TEST(JobRecord, ARestartedRendezvousTellsTheResultThatItKept) {
   EXPECT_FALSE(story.machine().IsBlank());
   EXPECT_EQ(story.machine().Status(story.now()).verdict, record.verdict);
   story.Attach("late", {.highest_round = 0});
-  EXPECT_EQ(Last<JobEnded>(story, "late")->verdict, *record.verdict);
+  EXPECT_EQ(story.Last<JobEnded>("late")->verdict, *record.verdict);
   // One that didn't hear of the end still runs its workers, as far as it says.
   story.Attach("b", {.is_running = true});
-  EXPECT_EQ(Last<JobEnded>(story, "b")->verdict, *record.verdict);
+  EXPECT_EQ(story.Last<JobEnded>("b")->verdict, *record.verdict);
   story.Break("late");
   story.Break("b");
   EXPECT_TRUE(story.machine().IsDone());

@@ -6,7 +6,6 @@
 #define MUSTER_RENDEZVOUS_CORE_JOB_RULES_H_
 
 #include <map>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -37,7 +36,7 @@ class JobMachine::Rules {
   Instant NextWakeup() const { return wakeup_; }
   JobState state() const { return state_; }
   bool IsDone() const { return IsFinal() && sessions_.empty(); }
-  bool MayBeginAnew() const { return IsDone() && verdict_->exit_code == kExitRunAgain; }
+  std::optional<JobRecord> OpenedAnewBy(const Attach& attach) const;
   bool IsBlank() const {
     return !terms_ && members_.empty() && claimants_.empty() && highest_round_.value == 0 &&
            !verdict_;
@@ -51,6 +50,7 @@ class JobMachine::Rules {
   void On(const SessionEnded& event);
   void On(const TimePassed& event);
   void On(const HostStopping& event);
+  void On(const HostRefused& event);
   void On(const NodeDrained& event);
   void On(const NodeCannotStart& event);
   void Handle(Member& member, const Attach& attach);

@@ -220,6 +220,8 @@ void JobStory::Feed(const JobEvent& event) {
     Write(failed->node_name + " cannot start");
   } else if (std::holds_alternative<HostStopping>(event)) {
     Write("host stops");
+  } else if (std::holds_alternative<HostRefused>(event)) {
+    Write("host is refused");
   }
   last_effects_ = machine_->Step(Input(), event);
   for (const JobEffect& effect : last_effects_) Note(effect);

@@ -11,12 +11,14 @@
 #ifndef MUSTER_RENDEZVOUS_CORE_JOB_STORY_H_
 #define MUSTER_RENDEZVOUS_CORE_JOB_STORY_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/ids.h"
@@ -100,6 +102,12 @@ class JobStory {
   JobMachine& machine() { return *machine_; }
   // What was said to the agent last, heartbeats aside.
   const std::vector<RendezvousMessage>& told(const std::string& agent) { return told_[agent]; }
+  // The last message of type T among these, or null.
+  template <class T>
+  const T* Last(const std::string& agent) const;
+  // How many of these are of type T.
+  template <class T>
+  int CountOf(const std::string& agent) const;
   const std::vector<JobEffect>& last_effects() const { return last_effects_; }
   // What was kept last.
   const JobRecord& record() const { return record_; }
@@ -129,6 +137,25 @@ class JobStory {
   JobRecord record_;
   std::string trace_;
 };
+
+template <class T>
+const T* JobStory::Last(const std::string& agent) const {
+  auto known = told_.find(agent);
+  if (known == told_.end()) return nullptr;
+  for (auto message = known->second.rbegin(); message != known->second.rend(); ++message) {
+    if (const T* found = std::get_if<T>(&*message)) return found;
+  }
+  return nullptr;
+}
+
+template <class T>
+int JobStory::CountOf(const std::string& agent) const {
+  auto known = told_.find(agent);
+  if (known == told_.end()) return 0;
+  return static_cast<int>(std::ranges::count_if(
+      known->second,
+      [](const RendezvousMessage& message) { return std::holds_alternative<T>(message); }));
+}
 
 // One line for an effect or message, as traces have it.
 std::string Describe(const RendezvousMessage& message);

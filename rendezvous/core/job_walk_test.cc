@@ -141,6 +141,10 @@ const std::map<std::string, std::function<void(JobStory&)>> kEvents = {
      [](JobStory& s) {
        s.Feed(HostStopping{"stopped", 130});
      }},
+    {"host refused",
+     [](JobStory& s) {
+       s.Feed(HostRefused{"refused", 78});
+     }},
 };
 
 // The state after each event, one column for each state before it, as in job_machine.h:
@@ -177,6 +181,7 @@ const std::map<std::string, std::string> kTable = {
     {"commit done", "G C R S V O F"},
     {"time", "G C R S V O F"},
     {"host stopping", "F F F F F O F"},
+    {"host refused", "F C R S V O F"},
 };
 
 class Walk : public testing::TestWithParam<std::string> {};

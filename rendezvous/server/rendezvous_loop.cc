@@ -269,12 +269,11 @@ void RendezvousLoop::Open(Instant now, SessionId id, Attach attach,
                           const std::shared_ptr<SessionSink>& sink) {
   if (now.IsNever()) return sink->Cut(ShuttingDown());
   HostedJob* job = JobFor(attach.terms.run_id);
-  const bool is_newcomer =
-      !attach.running && !attach.was_attached && attach.highest_round.value == 0;
-  if (job != nullptr && is_newcomer && job->machine().MayBeginAnew()) {
-    // Whoever was told to run it again does so. Rounds only grow.
+  auto record = job == nullptr ? std::nullopt : job->machine().OpenedAnewBy(attach);
+  if (record) {
+    // Whoever was told to run it again does so.
     JobOptions anew = options_.job;
-    anew.record.world = job->machine().Status(now).world;
+    anew.record = *std::move(record);
     DropSessionsOf(*job);
     job = Host(attach.terms.run_id, anew);
   }
@@ -411,10 +410,8 @@ void RendezvousLoop::Unwatch(WatchId watch) {
 
 void RendezvousLoop::HostRefused(const std::string& reason, int exit_code) {
   Enqueue([this, reason, exit_code](Instant now) {
-    for (auto& [run_id, job] : jobs_) {
-      if (job->machine().state() != JobState::kGathering) continue;
-      StepJob(now, *job, muster::rendezvous::HostStopping{reason, exit_code});
-    }
+    for (auto& [run_id, job] : jobs_)
+      StepJob(now, *job, muster::rendezvous::HostRefused{reason, exit_code});
   });
 }
 
