@@ -12,8 +12,8 @@
 #include "base/signal_name.h"
 #include "launcher/machine_facts.h"
 #include "launcher/node_facts.h"
-#include "launcher/remote_record.h"
 #include "launcher/say.h"
+#include "launcher/ssh/remote_record.h"
 #include "launcher/text.h"
 
 namespace muster::launcher {

@@ -18,10 +18,10 @@
 #include "launcher/exit_codes.h"
 #include "launcher/logs_command.h"
 #include "launcher/nearest_name.h"
-#include "launcher/remote_command.h"
 #include "launcher/rendezvous_command.h"
 #include "launcher/run_command.h"
 #include "launcher/say.h"
+#include "launcher/ssh/remote_command.h"
 #include "launcher/status_command.h"
 #include "launcher/text.h"
 

@@ -14,7 +14,7 @@
 #include "launcher/output_setters.h"
 #include "launcher/run_flags.h"
 #include "launcher/run_setters.h"
-#include "launcher/ssh_setters.h"
+#include "launcher/ssh/ssh_setters.h"
 #include "launcher/worker_setters.h"
 
 namespace muster::launcher {

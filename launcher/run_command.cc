@@ -39,7 +39,7 @@
 #include "launcher/say.h"
 #include "launcher/scheduler_place.h"
 #include "launcher/shared_store.h"
-#include "launcher/ssh_run.h"
+#include "launcher/ssh/ssh_run.h"
 #include "launcher/stop_signals.h"
 #include "launcher/text.h"
 #include "rendezvous/client/grpc_rendezvous_client.h"

@@ -17,7 +17,7 @@
 #include "agent/core/input_choice.h"
 #include "base/instant.h"
 #include "base/job_types.h"
-#include "launcher/host_slots.h"
+#include "launcher/ssh/host_slots.h"
 
 namespace muster::launcher {
 

@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "launcher/remote_record.h"
+#include "launcher/ssh/remote_record.h"
 #include "launcher/text.h"
 
 namespace muster::launcher {

@@ -13,7 +13,7 @@ void Say(std::string_view sentence);
 // The same for why this node can't begin.
 void SayProblem(std::string_view sentence);
 
-// From now on both say records (launcher/remote_record.h): this process runs for `muster run
+// From now on both say records (launcher/ssh/remote_record.h): this process runs for `muster run
 // --hosts` on another host, which says each sentence once for all of them. To be called at most
 // once, at the start.
 void SayAsRecords(std::string mark);

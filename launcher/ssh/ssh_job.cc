@@ -1,4 +1,4 @@
-#include "launcher/ssh_job.h"
+#include "launcher/ssh/ssh_job.h"
 
 #include <poll.h>
 #include <sys/signalfd.h>

@@ -5,8 +5,8 @@
 //
 //   "muster plan 1 0000000000001234\n"   and so many bytes, as EncodeRemotePlan() makes them
 //   "signal 15\n"                        any number of times
-#ifndef MUSTER_LAUNCHER_REMOTE_PLAN_H_
-#define MUSTER_LAUNCHER_REMOTE_PLAN_H_
+#ifndef MUSTER_LAUNCHER_SSH_REMOTE_PLAN_H_
+#define MUSTER_LAUNCHER_SSH_REMOTE_PLAN_H_
 
 #include <cstddef>
 #include <optional>
@@ -21,7 +21,7 @@ namespace muster::launcher {
 struct RemotePlan {
   // How the launching side calls this host.
   std::string host;
-  // Begins each record that isn't output (launcher/remote_record.h); of this job alone.
+  // Begins each record that isn't output (launcher/ssh/remote_record.h); of this job alone.
   std::string mark{};
   std::string folder{};
   // "NAME=value"; on top of what the host has by itself.
@@ -50,4 +50,4 @@ std::optional<int> TakeSignal(std::string& received);
 
 }  // namespace muster::launcher
 
-#endif  // MUSTER_LAUNCHER_REMOTE_PLAN_H_
+#endif  // MUSTER_LAUNCHER_SSH_REMOTE_PLAN_H_

@@ -1,4 +1,4 @@
-#include "launcher/ssh_setters.h"
+#include "launcher/ssh/ssh_setters.h"
 
 #include <string>
 

@@ -1,7 +1,7 @@
 // A child process with pipes for its input, output and errors, in a session of its own: the
 // terminal's Ctrl-C reaches us alone. Made by a process without threads, and owned by one thread.
-#ifndef MUSTER_LAUNCHER_PIPED_PROCESS_H_
-#define MUSTER_LAUNCHER_PIPED_PROCESS_H_
+#ifndef MUSTER_LAUNCHER_SSH_PIPED_PROCESS_H_
+#define MUSTER_LAUNCHER_SSH_PIPED_PROCESS_H_
 
 #include <sys/types.h>
 
@@ -57,4 +57,4 @@ class PipedProcess {
 
 }  // namespace muster::launcher
 
-#endif  // MUSTER_LAUNCHER_PIPED_PROCESS_H_
+#endif  // MUSTER_LAUNCHER_SSH_PIPED_PROCESS_H_

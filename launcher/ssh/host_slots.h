@@ -1,7 +1,7 @@
 // The hosts that agents are started on over ssh, and how many workers each gets: what mpirun's
 // users write after --host and into host files. Pure: texts are arguments.
-#ifndef MUSTER_LAUNCHER_HOST_SLOTS_H_
-#define MUSTER_LAUNCHER_HOST_SLOTS_H_
+#ifndef MUSTER_LAUNCHER_SSH_HOST_SLOTS_H_
+#define MUSTER_LAUNCHER_SSH_HOST_SLOTS_H_
 
 #include <string>
 #include <string_view>
@@ -40,4 +40,4 @@ absl::StatusOr<std::vector<HostSlots>> FillHosts(const std::vector<HostSlots>& h
 
 }  // namespace muster::launcher
 
-#endif  // MUSTER_LAUNCHER_HOST_SLOTS_H_
+#endif  // MUSTER_LAUNCHER_SSH_HOST_SLOTS_H_

@@ -1,15 +1,15 @@
 // From what was asked to what each of --hosts is started with: the command that starts muster there
 // and the plan that it reads. Pure: facts of this machine are arguments.
-#ifndef MUSTER_LAUNCHER_SSH_PLAN_H_
-#define MUSTER_LAUNCHER_SSH_PLAN_H_
+#ifndef MUSTER_LAUNCHER_SSH_SSH_PLAN_H_
+#define MUSTER_LAUNCHER_SSH_SSH_PLAN_H_
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "launcher/remote_plan.h"
 #include "launcher/run_options.h"
+#include "launcher/ssh/remote_plan.h"
 
 namespace muster::launcher {
 
@@ -63,4 +63,4 @@ RemotePlan PlanForHost(const RunOptions& options, const SshFacts& facts, const S
 
 }  // namespace muster::launcher
 
-#endif  // MUSTER_LAUNCHER_SSH_PLAN_H_
+#endif  // MUSTER_LAUNCHER_SSH_SSH_PLAN_H_

@@ -1,7 +1,7 @@
 // `muster run` with --hosts or --hostfile: looks up what the plan needs and runs the job. Called
 // once, before any thread exists.
-#ifndef MUSTER_LAUNCHER_SSH_RUN_H_
-#define MUSTER_LAUNCHER_SSH_RUN_H_
+#ifndef MUSTER_LAUNCHER_SSH_SSH_RUN_H_
+#define MUSTER_LAUNCHER_SSH_SSH_RUN_H_
 
 #include "launcher/run_options.h"
 
@@ -12,4 +12,4 @@ int RunOverSsh(const RunOptions& options);
 
 }  // namespace muster::launcher
 
-#endif  // MUSTER_LAUNCHER_SSH_RUN_H_
+#endif  // MUSTER_LAUNCHER_SSH_SSH_RUN_H_

@@ -1,7 +1,7 @@
 // Hosts of one job say mostly the same: each sentence is worth saying once, and again when one of
 // them says it again. A value.
-#ifndef MUSTER_LAUNCHER_SAID_ONCE_H_
-#define MUSTER_LAUNCHER_SAID_ONCE_H_
+#ifndef MUSTER_LAUNCHER_SSH_SAID_ONCE_H_
+#define MUSTER_LAUNCHER_SSH_SAID_ONCE_H_
 
 #include <cstddef>
 #include <map>
@@ -27,4 +27,4 @@ class SaidOnce {
 
 }  // namespace muster::launcher
 
-#endif  // MUSTER_LAUNCHER_SAID_ONCE_H_
+#endif  // MUSTER_LAUNCHER_SSH_SAID_ONCE_H_

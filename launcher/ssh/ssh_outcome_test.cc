@@ -1,4 +1,4 @@
-#include "launcher/ssh_outcome.h"
+#include "launcher/ssh/ssh_outcome.h"
 
 #include <csignal>
 

@@ -2,8 +2,8 @@
 // their output and our signals on, and ends with the job's exit code. What is printed once for all
 // hosts (the verdict, notices) is sorted out here. One thread; called in a process that has no
 // other.
-#ifndef MUSTER_LAUNCHER_SSH_JOB_H_
-#define MUSTER_LAUNCHER_SSH_JOB_H_
+#ifndef MUSTER_LAUNCHER_SSH_SSH_JOB_H_
+#define MUSTER_LAUNCHER_SSH_SSH_JOB_H_
 
 #include <csignal>
 #include <cstdint>
@@ -13,12 +13,12 @@
 
 #include "agent/process/console_sink.h"
 #include "base/instant.h"
-#include "launcher/piped_process.h"
-#include "launcher/remote_record.h"
 #include "launcher/run_options.h"
-#include "launcher/said_once.h"
-#include "launcher/ssh_outcome.h"
-#include "launcher/ssh_plan.h"
+#include "launcher/ssh/piped_process.h"
+#include "launcher/ssh/remote_record.h"
+#include "launcher/ssh/said_once.h"
+#include "launcher/ssh/ssh_outcome.h"
+#include "launcher/ssh/ssh_plan.h"
 
 namespace muster::launcher {
 
@@ -81,4 +81,4 @@ class SshJob {
 
 }  // namespace muster::launcher
 
-#endif  // MUSTER_LAUNCHER_SSH_JOB_H_
+#endif  // MUSTER_LAUNCHER_SSH_SSH_JOB_H_

@@ -1,4 +1,4 @@
-#include "launcher/piped_process.h"
+#include "launcher/ssh/piped_process.h"
 
 #include <poll.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "launcher/ssh_run.h"
+#include "launcher/ssh/ssh_run.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,8 +17,8 @@
 #include "launcher/exit_codes.h"
 #include "launcher/machine_facts.h"
 #include "launcher/say.h"
-#include "launcher/ssh_job.h"
-#include "launcher/ssh_plan.h"
+#include "launcher/ssh/ssh_job.h"
+#include "launcher/ssh/ssh_plan.h"
 #include "launcher/text.h"
 
 namespace muster::launcher {

@@ -1,4 +1,4 @@
-#include "launcher/said_once.h"
+#include "launcher/ssh/said_once.h"
 
 namespace muster::launcher {
 

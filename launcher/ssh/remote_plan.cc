@@ -1,4 +1,4 @@
-#include "launcher/remote_plan.h"
+#include "launcher/ssh/remote_plan.h"
 
 #include <charconv>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "launcher/remote_command.h"
+#include "launcher/ssh/remote_command.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -21,9 +21,9 @@
 #include "base/env.h"
 #include "base/version.h"
 #include "launcher/exit_codes.h"
-#include "launcher/remote_plan.h"
-#include "launcher/remote_record.h"
 #include "launcher/say.h"
+#include "launcher/ssh/remote_plan.h"
+#include "launcher/ssh/remote_record.h"
 #include "launcher/text.h"
 
 namespace muster::launcher {

@@ -1,4 +1,4 @@
-#include "launcher/piped_process.h"
+#include "launcher/ssh/piped_process.h"
 
 #include <fcntl.h>
 #include <sys/prctl.h>

@@ -2,8 +2,8 @@
 // same two streams: a greeting as the first line of its stdout, then records. A record is a line
 // that begins with the job's mark, which is of random digits, so that no program prints it by
 // chance. Texts have any number of lines. Pure.
-#ifndef MUSTER_LAUNCHER_REMOTE_RECORD_H_
-#define MUSTER_LAUNCHER_REMOTE_RECORD_H_
+#ifndef MUSTER_LAUNCHER_SSH_REMOTE_RECORD_H_
+#define MUSTER_LAUNCHER_SSH_REMOTE_RECORD_H_
 
 #include <cstdint>
 #include <functional>
@@ -70,4 +70,4 @@ class RecordReader {
 
 }  // namespace muster::launcher
 
-#endif  // MUSTER_LAUNCHER_REMOTE_RECORD_H_
+#endif  // MUSTER_LAUNCHER_SSH_REMOTE_RECORD_H_

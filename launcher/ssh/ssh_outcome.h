@@ -1,13 +1,13 @@
 // What a job over ssh comes to: a sentence for each host that was never begun or was lost, when the
-// others have to be ended, and the one exit code. Pure; used by launcher/ssh_job.h, one thread.
-#ifndef MUSTER_LAUNCHER_SSH_OUTCOME_H_
-#define MUSTER_LAUNCHER_SSH_OUTCOME_H_
+// others have to be ended, and the one exit code. Pure; used by launcher/ssh/ssh_job.h, one thread.
+#ifndef MUSTER_LAUNCHER_SSH_SSH_OUTCOME_H_
+#define MUSTER_LAUNCHER_SSH_SSH_OUTCOME_H_
 
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "launcher/ssh_plan.h"
+#include "launcher/ssh/ssh_plan.h"
 
 namespace muster::launcher {
 
@@ -80,4 +80,4 @@ class SshOutcome {
 
 }  // namespace muster::launcher
 
-#endif  // MUSTER_LAUNCHER_SSH_OUTCOME_H_
+#endif  // MUSTER_LAUNCHER_SSH_SSH_OUTCOME_H_

@@ -1,4 +1,4 @@
-#include "launcher/host_slots.h"
+#include "launcher/ssh/host_slots.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -1,4 +1,4 @@
-#include "launcher/remote_record.h"
+#include "launcher/ssh/remote_record.h"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // How --hosts and the flags beside it are put into RunOptions, and which flags don't go with them.
 // Pure; a host file is only named here.
-#ifndef MUSTER_LAUNCHER_SSH_SETTERS_H_
-#define MUSTER_LAUNCHER_SSH_SETTERS_H_
+#ifndef MUSTER_LAUNCHER_SSH_SSH_SETTERS_H_
+#define MUSTER_LAUNCHER_SSH_SSH_SETTERS_H_
 
 #include <span>
 
@@ -16,4 +16,4 @@ absl::Status CheckSshTogether(const RunOptions& options);
 
 }  // namespace muster::launcher
 
-#endif  // MUSTER_LAUNCHER_SSH_SETTERS_H_
+#endif  // MUSTER_LAUNCHER_SSH_SSH_SETTERS_H_

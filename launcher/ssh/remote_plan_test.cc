@@ -1,4 +1,4 @@
-#include "launcher/remote_plan.h"
+#include "launcher/ssh/remote_plan.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
