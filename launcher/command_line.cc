@@ -68,6 +68,19 @@ absl::Status Ambiguous(std::string_view word, const std::vector<const FlagSpec*>
       Cat("option ", word, " is too short, it may be ", names, "; write one of them"));
 }
 
+// mpirun takes most of its options with one dash as well as with two.
+const ForeignFlag* FindForeign(std::span<const ForeignFlag> foreign, std::string_view name) {
+  for (const ForeignFlag& flag : foreign) {
+    const std::vector<std::string_view> names = Split(flag.names, ',');
+    if (std::ranges::find(names, name) != names.end()) return &flag;
+  }
+  return nullptr;
+}
+
+absl::Status Foreign(std::string_view word, const ForeignFlag& flag) {
+  return absl::InvalidArgumentError(Cat("option ", word, " is mpirun's; ", flag.instead));
+}
+
 absl::Status Unknown(std::string_view word, std::string_view name,
                      std::span<const FlagSpec> flags) {
   std::vector<std::string_view> names;
@@ -110,7 +123,7 @@ absl::StatusOr<Word> TakeLettersApart(const std::string& text, std::span<const F
 }
 
 absl::StatusOr<Word> TakeApart(const std::string& text, std::span<const FlagSpec> flags,
-                               CommandLine& line) {
+                               std::span<const ForeignFlag> foreign, CommandLine& line) {
   const bool has_one_dash = !text.starts_with("--");
   Word word;
   size_t equals = text.find('=');
@@ -118,12 +131,16 @@ absl::StatusOr<Word> TakeApart(const std::string& text, std::span<const FlagSpec
   if (equals != std::string::npos) word.value = text.substr(equals + 1);
   std::string name = word.spelling.substr(has_one_dash ? 1 : 2);
   std::ranges::replace(name, '_', '-');
+  const ForeignFlag* elsewhere = FindForeign(foreign, name);
+  // A letter of ours is no option of theirs, whatever stands behind it.
+  if (has_one_dash && elsewhere != nullptr) return Foreign(word.spelling, *elsewhere);
   word.flag = has_one_dash ? FindAsMpirun(flags, name) : FindByName(flags, name);
   if (word.flag != nullptr) return word;
   if (has_one_dash) return TakeLettersApart(text, flags, line);
   std::vector<const FlagSpec*> meant = FindByStart(flags, name);
   if (meant.empty()) word.flag = FindAsMpirun(flags, name);
   if (word.flag != nullptr) return word;
+  if (meant.empty() && elsewhere != nullptr) return Foreign(word.spelling, *elsewhere);
   if (meant.empty()) return Unknown(word.spelling, name, flags);
   if (meant.size() > 1) return Ambiguous(word.spelling, meant);
   word.flag = meant.front();
@@ -133,6 +150,7 @@ absl::StatusOr<Word> TakeApart(const std::string& text, std::span<const FlagSpec
 enum class AtAWord { kStop, kGoOn };
 
 absl::StatusOr<CommandLine> Parse(std::span<const FlagSpec> flags,
+                                  std::span<const ForeignFlag> foreign,
                                   std::span<const std::string> words, AtAWord at_a_word) {
   CommandLine line;
   size_t i = 0;
@@ -149,7 +167,7 @@ absl::StatusOr<CommandLine> Parse(std::span<const FlagSpec> flags,
       continue;
     }
     ++i;
-    absl::StatusOr<Word> word = TakeApart(text, flags, line);
+    absl::StatusOr<Word> word = TakeApart(text, flags, foreign, line);
     if (!word.ok()) return word.status();
     if (!word->flag->takes_value()) {
       if (word->value.has_value()) {
@@ -173,13 +191,14 @@ absl::StatusOr<CommandLine> Parse(std::span<const FlagSpec> flags,
 }  // namespace
 
 absl::StatusOr<CommandLine> ParseCommandLine(std::span<const FlagSpec> flags,
-                                             std::span<const std::string> words) {
-  return Parse(flags, words, AtAWord::kStop);
+                                             std::span<const std::string> words,
+                                             std::span<const ForeignFlag> foreign) {
+  return Parse(flags, foreign, words, AtAWord::kStop);
 }
 
 absl::StatusOr<CommandLine> ParseWordsAndFlags(std::span<const FlagSpec> flags,
                                                std::span<const std::string> words) {
-  return Parse(flags, words, AtAWord::kGoOn);
+  return Parse(flags, {}, words, AtAWord::kGoOn);
 }
 
 std::string HelpPage(std::string_view usage, std::span<const FlagSpec> flags) {

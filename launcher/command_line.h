@@ -27,6 +27,14 @@
 
 namespace muster::launcher {
 
+// What people may type who come from another launcher, and what to do instead here.
+struct ForeignFlag {
+  // With dashes, without the leading ones; several separated by commas.
+  std::string_view names;
+  // Behind "is mpirun's; ": "write --hostfile".
+  std::string_view instead;
+};
+
 enum class Origin { kOurs, kTorchrun, kMpirun };
 
 struct FlagSpec {
@@ -56,9 +64,11 @@ struct CommandLine {
 
 // InvalidArgument, with one sentence that names the word, for an unknown flag, one that was
 // shortened too far, a missing value, or a value where none belongs. `--help` and `-h` are flags
-// like any other: name them in `flags`.
+// like any other: name them in `flags`. For one of `foreign`, written with one dash or two, the
+// sentence says what to do instead; with two dashes `flags` come first.
 absl::StatusOr<CommandLine> ParseCommandLine(std::span<const FlagSpec> flags,
-                                             std::span<const std::string> words);
+                                             std::span<const std::string> words,
+                                             std::span<const ForeignFlag> foreign = {});
 
 // The same for a command that runs no program: flags may also follow its words. After `--` all are
 // words, and a dash alone is one.

@@ -194,6 +194,20 @@ TEST(CommandLine, TakesMpirunsWordsWithOneDashAndTwo) {
   EXPECT_EQ(ParseCommandLine(kMpirunFlags, Words{"-n4"})->values["workers"], "4");
 }
 
+TEST(CommandLine, SaysWhatToWriteInsteadOfAnotherLaunchersFlag) {
+  constexpr ForeignFlag kForeign[] = {{"ppn,np,help", "write --hosts=a:N"}};
+  auto error = [&kForeign](const Words& words) {
+    return std::string(ParseCommandLine(kMpirunFlags, words, kForeign).status().message());
+  };
+  EXPECT_EQ(error({"-ppn", "4"}), "option -ppn is mpirun's; write --hosts=a:N");
+  EXPECT_EQ(error({"--ppn=4"}), "option --ppn is mpirun's; write --hosts=a:N");
+  // With one dash theirs come first, with two ours, shortened ones too.
+  EXPECT_EQ(error({"-help"}), "option -help is mpirun's; write --hosts=a:N");
+  EXPECT_EQ(error({"--help"}), "");
+  EXPECT_EQ(error({"--np", "4"}), "");
+  EXPECT_EQ(error({"p", "-ppn", "4"}), "");
+}
+
 TEST(CommandLine, AShortenedNameOfTorchrunsComesBeforeMpiruns) {
   auto line = ParseCommandLine(kMpirunFlags, Words{"--np", "4"});
   ASSERT_TRUE(line.ok());

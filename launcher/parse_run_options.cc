@@ -11,6 +11,7 @@
 #include "launcher/command_line.h"
 #include "launcher/fault_setters.h"
 #include "launcher/meeting_setters.h"
+#include "launcher/mpirun_options.h"
 #include "launcher/output_setters.h"
 #include "launcher/run_flags.h"
 #include "launcher/run_setters.h"
@@ -87,7 +88,7 @@ absl::Status CheckTogether(const RunOptions& options) {
 
 absl::StatusOr<RunOptions> ParseRunOptions(std::span<const std::string> words,
                                            const GetEnv& get_env) {
-  absl::StatusOr<CommandLine> line = ParseCommandLine(kRunFlags, words);
+  absl::StatusOr<CommandLine> line = ParseCommandLine(kRunFlags, words, kMpirunOptions);
   if (!line.ok()) return line.status();
   RunOptions options;
   options.wants_help = line->values.contains("help");

@@ -430,6 +430,35 @@ TEST(RunOptions, TakesTheHostsAndKeepsTheOtherFlagsForThem) {
   EXPECT_THAT(options.program, ElementsAre("p.q", "-x"));
 }
 
+TEST(RunOptions, SaysWhatToWriteInsteadOfMpirunsOptions) {
+  const struct {
+    Words words;
+    const char* instead;
+  } kCases[] = {
+      {{"-genv", "A", "1", "p"}, "-genv is mpirun's; write -x NAME=VALUE"},
+      {{"-env", "A", "1", "p"}, "-env is mpirun's; write -x NAME=VALUE"},
+      {{"-genvlist", "A,B", "p"}, "write -x NAME, one for each"},
+      {{"-genvall", "p"}, "what -x names"},
+      {{"-ppn", "4", "p"}, "write --nproc-per-node=N"},
+      {{"-N", "4", "p"}, "write --nproc-per-node=N"},
+      {{"--npernode", "4", "p"}, "write --nproc-per-node=N"},
+      {{"-f", "hosts", "p"}, "write --hostfile=FILE"},
+      {{"--map-by", "ppr:1:node", "p"}, "--map-by is mpirun's; leave it out"},
+      {{"--map_by=core", "p"}, "--map_by is mpirun's; leave it out"},
+      {{"--oversubscribe", "p"}, "leave it out: each host gets"},
+      {{"--allow-run-as-root", "p"}, "leave it out: muster runs for root"},
+      {{"--mca", "btl", "tcp", "p"}, "there is no MPI"},
+      {{"-launcher", "ssh", "p"}, "--ssh-command"},
+  };
+  for (const auto& c : kCases) EXPECT_THAT(ErrorOf(c.words), HasSubstr(c.instead)) << c.words[0];
+  // Those that are taken as they are, and a program's own.
+  RunOptions options = Parse({"-np", "2", "-hosts", "a:2", "--env", "A=1", "-bind-to", "core",
+                              "-wd", "/w", "p", "-genv", "-f"});
+  EXPECT_EQ(options.numa_binding, NumaBinding::kCore);
+  EXPECT_THAT(options.ssh.variables, ElementsAre("A=1"));
+  EXPECT_THAT(options.program, ElementsAre("p", "-genv", "-f"));
+}
+
 TEST(RunOptions, RefusesWhatDoesNotGoWithHosts) {
   EXPECT_THAT(ErrorOf({"-x", "A=1", "p"}), HasSubstr("-x belongs to --hosts or --hostfile"));
   EXPECT_THAT(ErrorOf({"-np", "4", "p"}), HasSubstr("--nproc-per-node"));

@@ -41,7 +41,8 @@ inline constexpr FlagSpec kRunFlags[] = {
      0, kTorchrun},
     {"bind-to", "none|core|socket|numa", kNodesFlags,
      "Processors of each worker, as with mpirun: one core each, in their order; or as "
-     "--numa-binding=socket and node do"},
+     "--numa-binding=socket and node do",
+     0, kMpirun},
     {"virtual-local-rank", "", kNodesFlags,
      "LOCAL_RANK=0 for all workers, and each sees its own GPU alone", 0, kTorchrun},
     {"master-addr", "HOST", kMeetFlags, "Address of node rank 0 (static layout; default 127.0.0.1)",

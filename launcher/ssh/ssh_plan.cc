@@ -47,11 +47,26 @@ absl::Status AddVariable(const std::string& given, const SshFacts& facts, SshPla
     return absl::InvalidArgumentError(
         Cat("-x: ", InQuotes(given), " is not valid; allowed: NAME or NAME=VALUE"));
   }
+  const std::string_view name = NameOf(given);
+  if (Has(kSshVariables, name)) {
+    return absl::InvalidArgumentError(
+        Cat("-x: ", InQuotes(name),
+            " says where muster is to be started from here, and would "
+            "start it from there once more; leave it out"));
+  }
+  // mpirun takes neither, and only says that there is no such variable.
+  if (name.find_first_of(",* ") != std::string_view::npos &&
+      std::ranges::find(facts.environment, name, NameOf) == facts.environment.end()) {
+    return absl::InvalidArgumentError(
+        Cat("-x: ", InQuotes(given),
+            " is not valid; allowed: one NAME or NAME=VALUE, neither a "
+            "list nor a pattern; give each its own, as -x A -x B=1"));
+  }
   if (given.find('=') != std::string::npos) {
     plan.environment.push_back(given);
     return absl::OkStatus();
   }
-  auto it = std::ranges::find(facts.environment, given, NameOf);
+  auto it = std::ranges::find(facts.environment, std::string_view(given), NameOf);
   if (it == facts.environment.end()) {
     plan.warnings.push_back(Cat("-x ", given,
                                 ": there is no such variable here, so nothing is "

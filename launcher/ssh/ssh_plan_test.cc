@@ -137,6 +137,12 @@ TEST(SshPlan, PassesOnWhatMusterReadsAndWhatIsAskedFor) {
   made = Make({"-H", "a", "-x", "NONE", "p"});
   EXPECT_THAT(made.plan.warnings, ElementsAre(HasSubstr("-x NONE: there is no such variable")));
   EXPECT_THAT(Make({"-H", "a", "-x", "=1", "p"}).problem, HasSubstr("NAME=VALUE"));
+  for (const char* bad : {"DATA,LOGLEVEL", "DATA,LOGLEVEL=1", "D*", "DATA LOGLEVEL"}) {
+    EXPECT_THAT(Make({"-H", "a", "-x", bad, "p"}).problem,
+                testing::AllOf(HasSubstr(bad), HasSubstr("-x A -x B=1")));
+  }
+  EXPECT_EQ(Make({"-H", "a", "-x", "LIST=a,b *", "p"}).plan.environment.back(), "LIST=a,b *");
+  EXPECT_THAT(Make({"-H", "a", "-x", "PET_HOSTS=b", "p"}).problem, HasSubstr("\"PET_HOSTS\""));
 }
 
 TEST(SshPlan, TheFolderIsThisOneUnlessAnotherIsNamed) {
