@@ -1,5 +1,7 @@
 #include "launcher/ssh/host_slots.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <optional>
 #include <span>
@@ -15,6 +17,8 @@ namespace {
 
 // As --nproc-per-node.
 constexpr WholeRange kSlots{1, 4096, "1 to 4096 workers on a host"};
+// Of mpirun's; 0 is none there.
+constexpr WholeRange kLimit{0, 1'000'000, "a whole number"};
 constexpr char kAllowedHost[] = "HOST or HOST:N with N workers there, an IPv6 address in brackets";
 
 // At commas outside of brackets.
@@ -35,14 +39,16 @@ std::vector<std::string_view> Entries(std::string_view text) {
 
 // One that begins with a dash would be an option of ssh's.
 bool IsName(std::string_view name) {
-  std::string_view host = name.substr(name.find('@') + 1);
-  return !name.empty() && name.front() != '-' && !host.empty() && host.front() != '-' &&
-         name.find_first_of(" \t\r\n\"'\\;&|<>$`") == std::string_view::npos;
+  std::string_view host = name.substr(name.rfind('@') + 1);
+  return !name.empty() && name.front() != '-' && name.front() != '@' && !host.empty() &&
+         host.front() != '-' &&
+         name.find_first_of(" \t\r\n\"'\\;&|<>$`=*?!(){}") == std::string_view::npos;
 }
 
 // "alice@gpu[01-02]" and the like, without a number behind.
 std::optional<std::vector<std::string>> Names(std::string_view text) {
-  const size_t at = text.find('@');
+  // The last one, as ssh has it: a user's name may hold one.
+  const size_t at = text.rfind('@');
   const std::string user(at == std::string_view::npos ? "" : text.substr(0, at + 1));
   std::string_view host = text.substr(user.size());
   const bool is_address =
@@ -79,14 +85,20 @@ class List {
   std::vector<HostSlots> hosts_;
 };
 
+// Where the colon before the number is; npos: there is none.
+size_t NumberAt(std::string_view entry) {
+  const size_t colon = entry.rfind(':');
+  const bool is_in_brackets =
+      colon != std::string_view::npos && entry.find(']', colon) != std::string_view::npos;
+  return is_in_brackets ? std::string_view::npos : colon;
+}
+
 // "NAME" or "NAME:N".
 absl::Status AddEntry(std::string_view who, std::string_view entry, List& list) {
   std::string_view name = entry;
   int slots = 0;
-  const size_t colon = entry.rfind(':');
-  const bool has_number =
-      colon != std::string_view::npos && entry.find(']', colon) == std::string_view::npos;
-  if (has_number) {
+  const size_t colon = NumberAt(entry);
+  if (colon != std::string_view::npos) {
     absl::StatusOr<int> number = WholeNumber(who, entry.substr(colon + 1), kSlots);
     if (!number.ok()) return BadValue(who, entry, kAllowedHost);
     slots = *number;
@@ -109,31 +121,65 @@ std::vector<std::string_view> WordsOf(std::string_view line) {
   return words;
 }
 
+// "a slots = 2" as "a slots=2", which is what mpirun makes of it.
+std::string WithoutBlanksAtEquals(std::string_view line) {
+  std::string joined;
+  for (std::string_view word : WordsOf(line)) {
+    const bool goes_on = joined.ends_with('=') || word.front() == '=';
+    joined += Cat(joined.empty() || goes_on ? "" : " ", word);
+  }
+  return joined;
+}
+
+// One that stands for itself, with or without a zone.
+bool IsBareIpv6(std::string_view word) {
+  in6_addr address;
+  return inet_pton(AF_INET6, std::string(word.substr(0, word.find('%'))).c_str(), &address) == 1;
+}
+
+constexpr char kAllowedOnALine[] =
+    "HOST, HOST:N or HOST slots=N with 1 to 4096 workers there, as in \"gpu01 slots=8\"";
+
 // `line` without its comment; `where` is "FILE:3".
-absl::Status AddLine(const std::string& where, std::string_view line, List& list) {
-  std::vector<std::string_view> words = WordsOf(line);
+absl::Status AddLine(const std::string& where, std::string_view line, List& list,
+                     std::string& idle) {
+  const std::string joined = WithoutBlanksAtEquals(line);
+  std::vector<std::string_view> words = WordsOf(joined);
   if (words.empty()) return absl::OkStatus();
-  std::string entry(words.front());
+  const std::string_view host = words.front();
+  const size_t at = host.rfind('@');
+  std::string user(at == std::string_view::npos ? "" : host.substr(0, at + 1));
+  std::string entry(host.substr(user.size()));
+  std::string_view slots;
   for (std::string_view word : std::span(words).subspan(1)) {
     const size_t equals = word.find('=');
     const std::string_view key = word.substr(0, equals);
     const std::string_view value = equals == std::string_view::npos ? "" : word.substr(equals + 1);
-    if (key == "user" && !value.empty()) {
-      entry = Cat(value, "@", entry);
-      continue;
+    const bool is_limit = key == "max_slots" || key == "max-slots";
+    if (is_limit && WholeNumber(where, value, kLimit).ok()) {
+      if (idle.empty()) idle = Cat(where, ": ", word);
+    } else if (key == "user" && !value.empty() && user.empty()) {
+      user = Cat(value, "@");
+    } else if (key == "slots" && slots.empty() && WholeNumber(where, value, kSlots).ok()) {
+      slots = word;
+    } else {
+      return BadValue(where, word, kAllowedOnALine);
     }
-    const bool is_count = key == "slots" || key == "max_slots" || key == "max-slots";
-    if (!is_count || !WholeNumber(where, value, kSlots).ok()) {
-      return BadValue(where, word, "slots=N with 1 to 4096 workers, as in \"gpu01 slots=8\"");
-    }
-    if (key == "slots") entry = Cat(entry, ":", value);
   }
-  return AddEntry(where, entry, list);
+  if (IsBareIpv6(entry)) entry = Cat("[", entry, "]");
+  if (!slots.empty()) {
+    if (NumberAt(entry) != std::string::npos) {
+      return BadValue(where, slots, Cat("one number of workers for ", host));
+    }
+    entry += Cat(":", slots.substr(slots.find('=') + 1));
+  }
+  if (!AddEntry(where, user + entry, list).ok()) return BadValue(where, host, kAllowedOnALine);
+  return absl::OkStatus();
 }
 
 }  // namespace
 
-std::string HostSlots::host() const { return name.substr(name.find('@') + 1); }
+std::string HostSlots::host() const { return name.substr(name.rfind('@') + 1); }
 
 absl::StatusOr<std::vector<HostSlots>> ParseHosts(std::string_view who, std::string_view text) {
   List list;
@@ -143,20 +189,22 @@ absl::StatusOr<std::vector<HostSlots>> ParseHosts(std::string_view who, std::str
   return list.Take();
 }
 
-absl::StatusOr<std::vector<HostSlots>> ParseHostFile(std::string_view path, std::string_view text) {
+absl::StatusOr<HostFile> ParseHostFile(std::string_view path, std::string_view text) {
+  HostFile file;
   List list;
   int number = 0;
   for (std::string_view line : Split(text, '\n')) {
     ++number;
-    absl::Status added = AddLine(Cat(path, ":", number), line.substr(0, line.find('#')), list);
+    absl::Status added =
+        AddLine(Cat(path, ":", number), line.substr(0, line.find('#')), list, file.idle);
     if (!added.ok()) return added;
   }
-  std::vector<HostSlots> hosts = list.Take();
-  if (hosts.empty()) {
+  file.hosts = list.Take();
+  if (file.hosts.empty()) {
     return absl::InvalidArgumentError(
         Cat("--hostfile=", path, " names no host; write one a line, as \"gpu01 slots=8\""));
   }
-  return hosts;
+  return file;
 }
 
 absl::StatusOr<std::vector<HostSlots>> FillHosts(const std::vector<HostSlots>& hosts, int workers,

@@ -27,10 +27,19 @@ struct HostSlots {
 // and the text.
 absl::StatusOr<std::vector<HostSlots>> ParseHosts(std::string_view who, std::string_view text);
 
-// Lines "NAME", "NAME slots=N" (Open MPI) and "NAME:N" (MPICH), comments behind '#'. What mpirun
-// knows besides (max_slots=N, user=NAME) is taken too; the first has no effect. InvalidArgument: a
-// sentence with the file's name and the line's number.
-absl::StatusOr<std::vector<HostSlots>> ParseHostFile(std::string_view path, std::string_view text);
+struct HostFile {
+  std::vector<HostSlots> hosts{};
+  // The first thing in it that mpirun knows and that has no effect here, as "FILE:3: max_slots=8";
+  // empty: none.
+  std::string idle{};
+};
+
+// Lines "NAME", "NAME slots=N" (Open MPI, also with blanks around the equals sign) and "NAME:N"
+// (MPICH), comments behind '#'. What mpirun knows besides (max_slots=N, user=NAME) is taken too;
+// the first has no effect. An IPv6 address may stand without brackets here, since its last group is
+// never a number of workers then. InvalidArgument: a sentence with the file's name, the line's
+// number and the word.
+absl::StatusOr<HostFile> ParseHostFile(std::string_view path, std::string_view text);
 
 // mpirun's -np: so many workers in all, filling the hosts in their order. A host of which nothing
 // was said takes `slots_unsaid`. Hosts that get none are left out. InvalidArgument: there are fewer

@@ -176,7 +176,7 @@ void AddMeetingFlags(const RunOptions& options, const SshFacts& facts, const Ssh
     }
   } else if (!has_endpoint) {
     const std::string& first = plan.hosts.front().name;
-    std::string host = first.substr(first.find('@') + 1);
+    std::string host = first.substr(first.rfind('@') + 1);
     // Others couldn't come there.
     const bool are_all_here = std::ranges::all_of(plan.hosts, &SshHost::is_local);
     if (IsLoopback(host) && plan.hosts.front().is_local && !are_all_here) host = facts.host_name;

@@ -1,16 +1,17 @@
 #include "launcher/ssh/ssh_run.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -24,17 +25,40 @@
 namespace muster::launcher {
 namespace {
 
+// A hundred thousand hosts have room in it.
+constexpr size_t kMaxHostFile = 16 << 20;
+
+// Also from a pipe, as <(...) makes one. Answers with errno.
+int ReadHostFile(const std::string& path, std::string& text) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return errno;
+  int error = 0;
+  std::array<char, 64 << 10> piece;
+  while (error == 0) {
+    const ssize_t count = read(fd, piece.data(), piece.size());
+    if (count == 0) break;
+    if (count > 0) text.append(piece.data(), static_cast<size_t>(count));
+    if (count < 0 && errno != EINTR) error = errno;
+    if (text.size() > kMaxHostFile) error = EFBIG;
+  }
+  close(fd);
+  return error;
+}
+
 absl::StatusOr<std::vector<HostSlots>> LookUpHosts(const SshOptions& ssh) {
   if (ssh.hostfile.empty()) return ssh.hosts;
-  errno = 0;
-  std::ifstream file(ssh.hostfile);
-  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (!file.is_open() || file.bad()) {
-    return absl::InvalidArgumentError(Cat(
-        "--hostfile=", ssh.hostfile, " can't be read: ", std::strerror(errno == 0 ? EIO : errno),
-        "; name a file with one host a line"));
+  std::string text;
+  if (int error = ReadHostFile(ssh.hostfile, text); error != 0) {
+    return absl::InvalidArgumentError(Cat("--hostfile=", ssh.hostfile,
+                                          " can't be read: ", std::strerror(error),
+                                          "; name a file with one host a line"));
   }
-  return ParseHostFile(ssh.hostfile, text);
+  absl::StatusOr<HostFile> file = ParseHostFile(ssh.hostfile, text);
+  if (!file.ok()) return file.status();
+  if (!file->idle.empty()) {
+    Say(Cat(file->idle, " has no effect: each host gets what slots says"));
+  }
+  return std::move(file->hosts);
 }
 
 // As the user's shell calls it, which is how other hosts know it where links lead there.
