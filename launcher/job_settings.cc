@@ -115,6 +115,7 @@ agent::AgentSettings JobSettings(const RunOptions& options, const LaunchPlan& pl
   settings.log_dir = options.log_dir;
   if (const char* own = std::getenv(env::kErrorFile)) settings.error_file = own;
   if (!RecordMark().empty()) {
+    settings.core.explains_signals = false;
     settings.frame_own = [](const std::string& text, bool is_verdict) {
       const RecordKind kind = is_verdict ? RecordKind::kVerdict : RecordKind::kLine;
       std::string record = EncodeRecord(RecordMark(), {kind, text});

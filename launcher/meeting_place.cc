@@ -196,8 +196,9 @@ class Finder {
       std::vector<Address> outward = OutwardAddresses();
       if (!outward.empty()) place.address = outward.front().ToString();
       options_.say(Cat(plan_.endpoint.host, " stands for ", ListOf(resolved_),
-                       " on this node; other nodes are told ", place.address,
-                       " instead (--local-addr names another address)"));
+                       " on this node; other nodes are told ", place.address, " instead (",
+                       options_.is_one_of_hosts ? "--master-addr" : "--local-addr",
+                       " names another address)"));
     }
     return place;
   }

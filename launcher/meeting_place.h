@@ -51,6 +51,8 @@ struct MeetingOptions {
   // Serves PyTorch's store where the plan has it share the rendezvous' port; null: nobody does.
   // Must outlive the rendezvous.
   SharedStore* store = nullptr;
+  // This node is one of --hosts, to which no --local-addr can be given.
+  bool is_one_of_hosts = false;
   // Shows one line to the user.
   std::function<void(const std::string&)> say;
 };

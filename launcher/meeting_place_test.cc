@@ -25,6 +25,7 @@ class MeetingPlaceTest : public testing::Test {
   std::variant<MeetingPlace, MeetingFailure> Find(const LaunchPlan& plan) {
     MeetingOptions options;
     options.patience = patience_;
+    options.is_one_of_hosts = is_one_of_hosts_;
     options.store = store_;
     options.say = [this](const std::string& line) { said_.push_back(line); };
     return FindMeetingPlace(plan, options);
@@ -65,6 +66,7 @@ class MeetingPlaceTest : public testing::Test {
   }
 
   Duration patience_{0};
+  bool is_one_of_hosts_ = false;
   SharedStore* store_ = nullptr;
   std::vector<std::string> said_;
 };
@@ -261,6 +263,22 @@ TEST_F(MeetingPlaceTest, ALoopbackAddressIsRefusedWhereTheRendezvousIsElsewhere)
   EXPECT_THAT(failure.text, HasSubstr("--local-addr=127.0.0.5"));
   plan.endpoint.host = "127.0.0.1";
   EXPECT_EQ(Place(plan).address, "127.0.0.5");
+}
+
+TEST_F(MeetingPlaceTest, ANameThatStandsForLoopbackIsToldWithWhatHelps) {
+  for (bool is_one_of_hosts : {false, true}) {
+    SCOPED_TRACE(is_one_of_hosts);
+    is_one_of_hosts_ = is_one_of_hosts;
+    said_.clear();
+    // Another way to write 127.0.0.1.
+    LaunchPlan plan = Elastic("127.1", 0);
+    plan.hosting = Hosting::kAlways;
+    plan.terms.max_nodes = 2;
+    Place(plan);
+    ASSERT_EQ(said_.size(), 1u);
+    EXPECT_THAT(said_[0], HasSubstr(is_one_of_hosts ? "(--master-addr names another address)"
+                                                    : "(--local-addr names another address)"));
+  }
 }
 
 TEST_F(MeetingPlaceTest, AnAddressThatNobodyGaveIsLookedUpAgain) {

@@ -51,6 +51,9 @@ using agent::Agent;
 using agent::AgentSettings;
 using rendezvous::RendezvousServer;
 
+// Under --hosts signals come from the launching side, which says what they do.
+bool ExplainsSignals() { return RecordMark().empty(); }
+
 // Who has to be told of a signal, which changes as the process gets on.
 class StopTarget {
  public:
@@ -108,9 +111,10 @@ class StopTarget {
     }
     agent_->RequestStop(number);
     if (number == SIGTERM && std::exchange(may_be_followed_, false)) {
-      Say("SIGTERM after this node has left: it hosts the rendezvous and stays until the other "
-          "nodes "
-          "are done; another signal ends the job on all of them");
+      Say(
+          Cat("SIGTERM after this node has left: it hosts the rendezvous and stays until the other "
+              "nodes are done",
+              ExplainsSignals() ? "; another signal ends the job on all of them" : ""));
       return;
     }
     bool is_urgent = agent_is_done_ || count_ > 1;
@@ -281,6 +285,7 @@ int RunJob(const RunOptions& options, const LaunchPlan& plan, ResultFile& result
   std::unique_ptr<SharedStore> store = MakeSharedStore(plan, &speaker);
   MeetingOptions meeting;
   meeting.store = store.get();
+  meeting.is_one_of_hosts = !RecordMark().empty();
   meeting.lease = options.lease;
   meeting.reconnect_timeout = options.reconnect_timeout;
   meeting.checkpoint_patience = options.shutdown_timeout;
@@ -312,9 +317,15 @@ int RunJob(const RunOptions& options, const LaunchPlan& plan, ResultFile& result
     constexpr auto kUnremarked = std::chrono::seconds(1);
     constexpr auto kAsLongAsItTakes = std::chrono::hours(24 * 365);
     if (!place.server->WaitUntilIdle(kUnremarked)) {
-      Say(Cat("this node hosts the rendezvous and stays until the other nodes are done; ",
-              was_noticed ? "a SIGTERM may follow, and another signal" : "another signal",
-              " ends the job on all of them"));
+      constexpr char kStays[] =
+          "this node hosts the rendezvous and stays until the other nodes are done";
+      if (ExplainsSignals()) {
+        Say(Cat(kStays, "; ",
+                was_noticed ? "a SIGTERM may follow, and another signal" : "another signal",
+                " ends the job on all of them"));
+      } else {
+        Say(kStays);
+      }
       place.server->WaitUntilIdle(kAsLongAsItTakes);
     }
   }

@@ -99,6 +99,22 @@ TEST(AgentLeave, WhoHostsTheRendezvousSaysThatItStaysAndUntilWhen) {
   }
 }
 
+TEST(AgentLeave, WhoseSignalsArePassedOnByAnotherProcessDoesNotExplainThem) {
+  for (bool hosts : {false, true}) {
+    AgentOptions options = TracedMachine::DefaultOptions();
+    options.attach.hosts_rendezvous = hosts;
+    options.explains_signals = false;
+    TracedMachine departing(options);
+    ToRunning(departing);
+    departing.At(200, StopRequested{.signal = SIGTERM});
+    EXPECT_EQ(departing.shown().find("second signal"), std::string::npos) << departing.shown();
+    TracedMachine stopping(options);
+    ToRunning(stopping);
+    stopping.At(200, StopRequested{.signal = SIGINT});
+    EXPECT_EQ(stopping.shown(), "stopped by SIGINT: stopping the workers");
+  }
+}
+
 TEST(AgentLeave, AHostThatWaitsSpeaksOfNoOtherNodes) {
   AgentOptions options = TracedMachine::DefaultOptions();
   options.attach.hosts_rendezvous = true;

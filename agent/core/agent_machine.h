@@ -136,6 +136,9 @@ struct AgentOptions {
   LostContact lost_contact = LostContact::kAuto;
   // How long a worker may complete no step after one, by the SDK's word; 0: for ever.
   Duration hang_timeout{0};
+  // Whether to say what a second signal does. Not where another process passes the user's signals
+  // on to several agents: what it does to the job only that one can say.
+  bool explains_signals = true;
 };
 
 class AgentRules;

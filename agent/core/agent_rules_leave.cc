@@ -49,6 +49,7 @@ bool AgentRules::StaysForOthers() const {
 }
 
 std::string AgentRules::WhatFollowsStop() const {
+  if (!options_.explains_signals) return "";
   return StaysForOthers() ? "; this process hosts the rendezvous and stays until the job ends on "
                             "the other nodes; a second signal ends the job on all of them"
                           : "; a second signal kills the workers";

@@ -200,7 +200,15 @@ void SshJob::OnStopSignal(int number) {
   ++stop_count_;
   const bool is_first = !outcome_.is_stopping();
   outcome_.OnSignal(number);
-  if (plans_are_sent_) return;
+  if (plans_are_sent_) {
+    // The agents there don't know how often a signal may come.
+    if (is_first) {
+      Say(Cat(SignalName(number), " is passed on to ", outcome_.running(),
+              outcome_.running() == 1 ? " host" : " hosts",
+              "; a second signal kills the workers there, a third one ends the wait for them"));
+    }
+    return;
+  }
   // Nothing runs anywhere.
   if (is_first) Say(Cat("stopped by ", SignalName(number), " before the job had begun"));
   for (auto& host : hosts_) {

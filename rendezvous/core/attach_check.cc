@@ -190,7 +190,7 @@ std::optional<std::string> AddressProblem(const Opener& opener, const Attach& at
   return "node " + attach.node_name + " has the address " + attach.address + ", and node " +
          opener.node_name + " opened the job with " + opener.address +
          "; other hosts can't reach a loopback address: give node " + lonely +
-         " another --local-addr";
+         " another one, by --local-addr or, among --hosts, by another name for that host";
 }
 
 }  // namespace muster::rendezvous

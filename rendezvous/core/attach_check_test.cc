@@ -152,12 +152,14 @@ TEST(AttachCheck, LoopbackAndOtherAddressesDoNotGoTogether) {
   EXPECT_EQ(
       AddressProblem({"a", "127.0.0.1", {}}, attach),
       "node b has the address 10.0.0.2, and node a opened the job with 127.0.0.1; other hosts "
-      "can't reach a loopback address: give node a another --local-addr");
+      "can't reach a loopback address: give node a another one, by --local-addr or, among --hosts, "
+      "by another name for that host");
   attach.address = "::1";
   EXPECT_EQ(
       AddressProblem({"a", "10.0.0.1", {}}, attach),
       "node b has the address ::1, and node a opened the job with 10.0.0.1; other hosts can't "
-      "reach a loopback address: give node b another --local-addr");
+      "reach a loopback address: give node b another one, by --local-addr or, among --hosts, "
+      "by another name for that host");
   EXPECT_EQ(AddressProblem({"a", "127.0.0.7", {}}, attach), std::nullopt);
   attach.address = "fd00::2";
   EXPECT_EQ(AddressProblem({"a", "10.0.0.1", {}}, attach), std::nullopt);
