@@ -11,6 +11,8 @@
 #include <csignal>
 #include <utility>
 
+#include "agent/guardian/descriptor_limit.h"
+
 namespace muster::launcher {
 namespace {
 
@@ -19,15 +21,26 @@ struct Pipe {
   int write_end = -1;
 };
 
+void Close(int& fd) {
+  if (fd >= 0) close(std::exchange(fd, -1));
+}
+
+// Where we were started without one of the three standard streams a pipe would get its number, and
+// be overwritten, or closed by exec, on its way to the child.
+int MoveBehindStreams(int& fd) {
+  if (fd > STDERR_FILENO) return 0;
+  const int moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (moved < 0) return errno;
+  close(std::exchange(fd, moved));
+  return 0;
+}
+
 int MakePipe(Pipe& made) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return errno;
   made = {.read_end = ends[0], .write_end = ends[1]};
-  return 0;
-}
-
-void Close(int& fd) {
-  if (fd >= 0) close(std::exchange(fd, -1));
+  const int error = MoveBehindStreams(made.read_end);
+  return error != 0 ? error : MoveBehindStreams(made.write_end);
 }
 
 void Close(Pipe& pipe) {
@@ -65,6 +78,7 @@ PipedProcess::PipedProcess(const std::vector<std::string>& argv, bool dies_with_
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
     std::signal(SIGPIPE, SIG_DFL);
+    agent::guardian::RestoreDescriptorLimit();
     execvp(words.front(), words.data());
     const int why = errno;
     [[maybe_unused]] ssize_t told = write(failure.write_end, &why, sizeof(why));
@@ -76,7 +90,11 @@ PipedProcess::PipedProcess(const std::vector<std::string>& argv, bool dies_with_
   Close(failure.write_end);
   if (error_ == 0) {
     int why = 0;
-    if (read(failure.read_end, &why, sizeof(why)) == sizeof(why)) error_ = why;
+    ssize_t count = 0;
+    do {
+      count = read(failure.read_end, &why, sizeof(why));
+    } while (count < 0 && errno == EINTR);
+    if (count == sizeof(why)) error_ = why;
   }
   Close(failure.read_end);
   if (error_ != 0) {
@@ -116,19 +134,18 @@ void PipedProcess::CloseInput() {
 }
 
 std::string PipedProcess::Read(int& fd, size_t most) {
-  std::string bytes(most, '\0');
-  size_t have = 0;
-  while (fd >= 0 && have < most) {
-    const ssize_t count = read(fd, bytes.data() + have, most - have);
+  std::string bytes;
+  std::array<char, 64 << 10> piece;
+  while (fd >= 0 && bytes.size() < most) {
+    const ssize_t count = read(fd, piece.data(), std::min(piece.size(), most - bytes.size()));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) break;
     if (count <= 0) {
       Close(fd);
       break;
     }
-    have += static_cast<size_t>(count);
+    bytes.append(piece.data(), static_cast<size_t>(count));
   }
-  bytes.resize(have);
   return bytes;
 }
 

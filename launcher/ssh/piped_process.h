@@ -1,5 +1,6 @@
 // A child process with pipes for its input, output and errors, in a session of its own: the
-// terminal's Ctrl-C reaches us alone. Made by a process without threads, and owned by one thread.
+// terminal's Ctrl-C reaches us alone. Made by a process without threads that neither ignores
+// SIGCHLD nor dies of SIGPIPE, and owned by one thread.
 #ifndef MUSTER_LAUNCHER_SSH_PIPED_PROCESS_H_
 #define MUSTER_LAUNCHER_SSH_PIPED_PROCESS_H_
 

@@ -1,6 +1,7 @@
 #include "launcher/ssh/piped_process.h"
 
 #include <poll.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -67,6 +68,40 @@ TEST(PipedProcess, KillReachesWhatItHasStarted) {
   process.Kill(SIGKILL);
   // The streams end with the last that holds them.
   EXPECT_EQ(Finish(process).status, 128 + SIGKILL);
+}
+
+// Of a process that has closed one of its standard streams; 0: the child had all three.
+int RunWithout(int stream) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    close(stream);
+    PipedProcess process({"sh", "-c", "cat; echo no >&2; exit 3"}, false);
+    process.Send("x");
+    process.CloseInput();
+    const Ended ended = Finish(process);
+    _exit(ended.out == "x" && ended.err == "no\n" && ended.status == 3 ? 0 : 1);
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(pid, &status, 0), pid);
+  return status;
+}
+
+TEST(PipedProcess, CarriesAllThreeStreamsWhereWeLackOne) {
+  for (int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    EXPECT_EQ(RunWithout(stream), 0) << stream;
+  }
+}
+
+TEST(PipedProcess, ReadsNoMoreThanItIsAskedFor) {
+  PipedProcess process({"sh", "-c", "printf 123456789"}, false);
+  ASSERT_EQ(process.error(), 0);
+  std::string out;
+  while (process.output_fd() >= 0) {
+    const std::string bytes = process.ReadOutput(4);
+    EXPECT_LE(bytes.size(), 4U);
+    out += bytes;
+  }
+  EXPECT_EQ(out, "123456789");
 }
 
 TEST(PipedProcess, HasASessionOfItsOwn) {

@@ -84,6 +84,8 @@ class Supervisor {
  public:
   Supervisor() {
     sigemptyset(&taken_);
+    // Whoever ignored it when we were started would have the kernel reap the child unseen.
+    std::signal(SIGCHLD, SIG_DFL);
     for (int number : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT}) sigaddset(&taken_, number);
     sigprocmask(SIG_BLOCK, &taken_, nullptr);
     signal_fd_ = signalfd(-1, &taken_, SFD_CLOEXEC);
@@ -173,8 +175,11 @@ int RemoteCommand(std::span<const std::string> words) {
   // The launching side has given up before the job began.
   if (header.empty()) return kExitUnavailable;
   absl::StatusOr<size_t> size = PlanSize(header);
+  const std::string bytes = size.ok() ? ReadInput(*size) : "";
+  // The connection was lost on the way; fields may be missing, and nobody is there to be told.
+  if (size.ok() && bytes.size() < *size) return kExitUnavailable;
   absl::StatusOr<RemotePlan> plan =
-      size.ok() ? DecodeRemotePlan(ReadInput(*size)) : absl::StatusOr<RemotePlan>(size.status());
+      size.ok() ? DecodeRemotePlan(bytes) : absl::StatusOr<RemotePlan>(size.status());
   if (!plan.ok()) {
     Say(std::string(plan.status().message()));
     return kExitUsage;

@@ -90,6 +90,8 @@ void RecordReader::Feed(std::string_view bytes, std::string& out, const OnRecord
 }
 
 void RecordReader::End(std::string& out) {
+  // The connection was lost within a record.
+  if (size_t at = rest_.find(mark_); at != std::string::npos) rest_.erase(at);
   out += rest_;
   // The next to write begins a line of its own.
   if (whole_lines_ && !rest_.empty()) out += '\n';

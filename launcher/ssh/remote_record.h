@@ -58,7 +58,7 @@ class RecordReader {
   using OnRecord = std::function<void(const Record&)>;
   // Appends to `out` what is output, and calls for each record.
   void Feed(std::string_view bytes, std::string& out, const OnRecord& on_record);
-  // The stream has ended: what is left is output.
+  // The stream has ended: what is left is output, but for a record that isn't whole.
   void End(std::string& out);
 
  private:

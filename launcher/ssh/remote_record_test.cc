@@ -72,6 +72,15 @@ TEST(RemoteRecord, ARecordWithinALineLeavesTheLineWhole) {
   EXPECT_EQ(records, 2);
 }
 
+TEST(RemoteRecord, OneThatIsCutIsNoOutput) {
+  const std::string record = EncodeRecord(kMark, {RecordKind::kVerdict, "why"});
+  for (size_t size = std::string_view(kMark).size(); size < record.size(); ++size) {
+    Seen seen = Read("one\ntwo" + record.substr(0, size), 1000, false);
+    EXPECT_EQ(seen.out, "one\ntwo");
+    EXPECT_THAT(seen.records, testing::IsEmpty());
+  }
+}
+
 TEST(RemoteRecord, OutputOfOneHostIsShownAtOnce) {
   RecordReader reader(kMark, false);
   std::string out;

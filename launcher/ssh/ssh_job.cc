@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "base/clock.h"
@@ -22,7 +22,10 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
+// Of one stream in one turn, so that no host keeps us from signals and from the others.
 constexpr size_t kReadBytes = 256 << 10;
+// Once a process has ended its pipes hold no more than this, whoever else may still write there.
+constexpr size_t kMostLeft = 4 << 20;
 // While more than this waits for the console, hosts aren't read from: their agents then do what
 // they do with a console that is slow.
 constexpr size_t kMostBehind = 1 << 20;
@@ -30,10 +33,21 @@ constexpr size_t kMostBehind = 1 << 20;
 constexpr size_t kMostBeforeGreeting = 64 << 10;
 // All hosts hear the verdict at the same moment; what is left to them is to write files and say it.
 constexpr seconds kEndsTogether{10};
+// From the last byte of a host on which the job has ended to the end of its connection.
+constexpr seconds kLingers{5};
 // Beyond the time that workers have to end.
 constexpr seconds kBeyondShutdown{15};
 constexpr seconds kLastFlush{2};
 constexpr milliseconds kLongestPoll{1000};
+
+// What to do about a command that can't be started here.
+std::string RemedyFor(int error, const SshHost& host) {
+  if (error == EMFILE || error == ENFILE) return "; raise `ulimit -n`, or name fewer hosts";
+  if (error == EAGAIN || error == ENOMEM) {
+    return "; raise `ulimit -u` or the container's limits, or name fewer hosts";
+  }
+  return host.is_local ? "" : "; install ssh here, or name it with --ssh-command";
+}
 
 std::string LastLine(std::string_view text) {
   std::string_view last;
@@ -58,6 +72,8 @@ struct SshJob::Host {
   std::string verdict;
   // Before anybody asked it to.
   bool ended_by_itself = false;
+  // When the last bytes came.
+  Instant heard_at;
   HostEnd end;
   bool has_ended = false;
 };
@@ -80,8 +96,12 @@ SshJob::SshJob(const RunOptions& options, const SshFacts& facts, const SshPlan& 
                                                     .early_out = "",
                                                     .early_err = "",
                                                     .verdict = "",
+                                                    .heard_at = {},
                                                     .end = {}}));
   }
+  // Where it was ignored when we were started the kernel would reap children by itself, and never
+  // tell.
+  std::signal(SIGCHLD, SIG_DFL);
   sigemptyset(&taken_);
   sigaddset(&taken_, SIGCHLD);
   std::vector<int> numbers = options.stop_signals;
@@ -111,6 +131,10 @@ void SshJob::Say(const std::string& sentence) {
 int SshJob::Run() {
   if (StartAll()) {
     while (outcome_.running() > 0 && stop_count_ < 3) Step();
+    if (outcome_.running() > 0 && plans_are_sent_) {
+      Say(Cat("not waiting for ", outcome_.running(), " of ", hosts_.size(),
+              " hosts; what runs there ends when it sees that the connection is closed"));
+    }
   }
   const int exit_code = outcome_.ExitCode();
   ShowVerdict(exit_code);
@@ -125,16 +149,30 @@ int SshJob::Run() {
     out_.Flush(Now());
     own_err_.Flush(Now());
   }
+  SayWhatIsNotShown();
+  err_->Flush(Now());
   return exit_code;
 }
 
 void SshJob::ShowVerdict(int exit_code) {
-  std::set<std::string> shown;
   for (auto& host : hosts_) {
     if (host->verdict.empty() || host->end.job_code != exit_code) continue;
     // We have ended the job ourselves: because of this host, or it was ended by that.
     if (outcome_.is_own_stop() && !host->ended_by_itself) continue;
-    if (shown.insert(host->verdict).second) err_->AddAlways(Now(), host->verdict + "\n");
+    ShowVerdictOf(*host);
+  }
+}
+
+void SshJob::ShowVerdictOf(Host& host) {
+  if (host.verdict.empty() || !shown_verdicts_.insert(host.verdict).second) return;
+  err_->AddAlways(Now(), host.verdict + "\n");
+}
+
+void SshJob::SayWhatIsNotShown() {
+  for (const auto& [sink, name] : {std::pair{&own_err_, "stderr"}, {&out_, "stdout"}}) {
+    if (loss_is_said_ || sink->lost_bytes() == 0 || sink->backlog_size() > 0) continue;
+    loss_is_said_ = true;
+    Say(Cat("some output to ", name, " is not shown: ", sink->why_lost()));
   }
 }
 
@@ -145,8 +183,7 @@ bool SshJob::StartAll() {
     const int error = host->process->error();
     if (error == 0) continue;
     Say(Cat("host ", place.name, ": ", place.command.front(),
-            " can't be started: ", std::strerror(error),
-            place.is_local ? "" : "; install ssh here, or name it with --ssh-command"));
+            " can't be started: ", std::strerror(error), RemedyFor(error, place)));
     outcome_.OnOwnStop(error == ENOENT ? 127 : kExitOsError);
     return false;
   }
@@ -159,7 +196,7 @@ void SshJob::Step() {
       {.fd = out_.poll_fd(), .events = POLLOUT, .revents = 0},
       {.fd = own_err_.poll_fd(), .events = POLLOUT, .revents = 0},
   };
-  const bool is_behind = out_.backlog_size() + own_err_.backlog_size() > kMostBehind;
+  const bool is_behind = IsBehind();
   for (auto& host : hosts_) {
     PipedProcess& process = *host->process;
     fds.push_back({.fd = process.input_fd(), .events = POLLOUT, .revents = 0});
@@ -171,13 +208,16 @@ void SshJob::Step() {
   TakeSignals();
   out_.Flush(Now());
   own_err_.Flush(Now());
-  for (auto& host : hosts_) {
-    host->process->Flush();
-    if (host->has_ended) continue;
+  SayWhatIsNotShown();
+  ++first_read_;
+  for (size_t i = 0; i < hosts_.size(); ++i) {
+    Host& host = *hosts_[(first_read_ + i) % hosts_.size()];
+    host.process->Flush();
+    if (host.has_ended) continue;
     // Asked first: what it wrote before its end is in the pipes then.
-    const std::optional<int> status = host->process->Status();
-    if (!is_behind || status.has_value()) ReadFrom(*host);
-    if (status.has_value()) OnEnded(*host, *status);
+    const std::optional<int> status = host.process->Status();
+    if (status.has_value() || !IsBehind()) ReadFrom(host, status.has_value());
+    if (status.has_value()) OnEnded(host, *status);
   }
   SendPlansOnceAllAreReady();
   CheckDeadlines();
@@ -217,18 +257,18 @@ void SshJob::OnStopSignal(int number) {
   }
 }
 
-void SshJob::ReadFrom(Host& host) {
+bool SshJob::IsBehind() const {
+  return out_.backlog_size() + own_err_.backlog_size() > kMostBehind;
+}
+
+void SshJob::ReadFrom(Host& host, bool all) {
+  const size_t most = all ? kMostLeft : kReadBytes;
   // Errors first: notices come before the end that stdout tells.
-  while (true) {
-    const std::string bytes = host.process->ReadErrors(kReadBytes);
-    TakeErrors(host, bytes);
-    if (bytes.size() < kReadBytes) break;
-  }
-  while (true) {
-    const std::string bytes = host.process->ReadOutput(kReadBytes);
-    TakeGreeting(host, bytes);
-    if (bytes.size() < kReadBytes) break;
-  }
+  const std::string errors = host.process->ReadErrors(most);
+  TakeErrors(host, errors);
+  const std::string output = host.process->ReadOutput(most);
+  if (!errors.empty() || !output.empty()) host.heard_at = Now();
+  TakeGreeting(host, output);
 }
 
 void SshJob::TakeGreeting(Host& host, std::string bytes) {
@@ -337,13 +377,15 @@ void SshJob::OnEnded(Host& host, int status) {
   if (!host.end.job_code.has_value()) {
     failure = ExplainEnd(host.place, plan_, options_.ssh.command, host.end);
   }
-  const bool says_so = failure.has_value() && !outcome_.is_stopping();
+  const bool says_so = failure.has_value() && host.ended_by_itself;
   const Others others = outcome_.OnEnd(host.end, failure);
-  if (says_so) {
-    Say(failure->text);
-    if (plans_are_sent_ && others == Others::kGoOn && outcome_.running() > 0) {
-      Say(Cat("the job goes on with ", outcome_.running(), " of ", hosts_.size(), " hosts"));
-    }
+  if (says_so) Say(failure->text);
+  // A host that was refused is alone with that, and its sentence is of use while the others end.
+  const bool is_refused = host.ended_by_itself && host.end.job_code == kExitDisagree;
+  if (is_refused) ShowVerdictOf(host);
+  const bool is_missed = says_so || is_refused || (host.ended_by_itself && host.end.has_problem);
+  if (is_missed && plans_are_sent_ && others == Others::kGoOn && outcome_.running() > 0) {
+    Say(Cat("the job goes on with ", outcome_.running(), " of ", hosts_.size(), " hosts"));
   }
   // Before the job began nothing is lost by ending it, and the host would be missed.
   if (others == Others::kMustEnd || (says_so && !plans_are_sent_)) {
@@ -385,6 +427,7 @@ void SshJob::CheckDeadlines() {
     // The code of the host that has ended stays the job's.
     StopAll(outcome_.ExitCode());
   }
+  EndLingering();
   if (now < ended_by_) return;
   for (auto& host : hosts_) {
     if (host->has_ended) continue;
@@ -393,6 +436,16 @@ void SshJob::CheckDeadlines() {
     host->process->Kill(SIGKILL);
   }
   ended_by_ = Instant::Never();
+}
+
+void SshJob::EndLingering() {
+  if (IsBehind()) return;
+  const Instant now = Now();
+  for (auto& host : hosts_) {
+    // What it came to is known; something there, or ssh itself, holds the connection open.
+    const bool is_over = host->end.job_code.has_value() && !host->has_ended;
+    if (is_over && now >= host->heard_at + kLingers) host->process->Kill(SIGKILL);
+  }
 }
 
 }  // namespace muster::launcher

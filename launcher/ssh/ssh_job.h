@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,10 @@ class SshJob {
   void Step();
   void TakeSignals();
   void OnStopSignal(int number);
-  void ReadFrom(Host& host);
+  // A turn's worth; `all`: what is left in the pipes.
+  void ReadFrom(Host& host, bool all);
+  // Whether hosts aren't read from until the console has caught up.
+  bool IsBehind() const;
   // Until the greeting: what is said before it is no output.
   void TakeGreeting(Host& host, std::string bytes);
   void TakeErrors(Host& host, const std::string& bytes);
@@ -51,8 +55,12 @@ class SshJob {
   // Ends the others for a reason of ours.
   void StopAll(int exit_code);
   void CheckDeadlines();
+  // Ends the connections that outlive the job on their host.
+  void EndLingering();
   // Once for the hosts that agree with the job's exit code.
   void ShowVerdict(int exit_code);
+  void ShowVerdictOf(Host& host);
+  void SayWhatIsNotShown();
   void Say(const std::string& sentence);
   // Once for all hosts that say the same.
   void SayOfHost(const Host& host, const std::string& text);
@@ -67,6 +75,11 @@ class SshJob {
   sigset_t taken_;
   int signal_fd_ = -1;
   int stop_count_ = 0;
+  // Of the host that is read from first, which changes: none waits for a slow console longer than
+  // the others.
+  size_t first_read_ = 0;
+  bool loss_is_said_ = false;
+  std::set<std::string> shown_verdicts_;
   bool plans_are_sent_ = false;
   // All must be ready by then, and have ended by then.
   Instant ready_by_;

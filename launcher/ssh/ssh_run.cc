@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "agent/guardian/descriptor_limit.h"
 #include "launcher/exit_codes.h"
 #include "launcher/machine_facts.h"
 #include "launcher/say.h"
@@ -101,6 +102,8 @@ int RunOverSsh(const RunOptions& options) {
     return kExitUsage;
   }
   for (const std::string& warning : plan->warnings) Say(warning);
+  // Three for each host.
+  agent::guardian::RaiseDescriptorLimit();
   return SshJob(options, facts, *plan).Run();
 }
 

@@ -5,6 +5,7 @@ a bare environment and another folder, as sshd would. A real sshd is in ../sched
 import os
 import re
 import signal
+import subprocess
 import sys
 import time
 
@@ -23,11 +24,16 @@ case $host in
   silent) exec sleep 1000;;
   chatty) echo "Welcome to chatty"; echo "a banner" >&2;;
   older) echo "muster remote 1 0.0.9 4711"; exec sleep 1000;;
-  cut) exec sh -c 'read line; exit 255';;
+  deaf) echo "muster remote 1 VERSION 4711"; exec sleep 1000;;
+  127.0.0.4) other=PET_MAX_RESTARTS=3;;
+  127.0.0.5) other=PET_MAX_RESTARTS=3; command="(sleep 1; cat) | $command";;
+  127.0.0.6) command="$command; sleep 1000";;
 esac
 cd /
-exec env -i PATH=/usr/bin:/bin MUSTER_TEST_TAG=$MUSTER_TEST_TAG FAKE_HOST=$host sh -c "$command"
+exec env -i PATH=/usr/bin:/bin MUSTER_TEST_TAG=$MUSTER_TEST_TAG FAKE_HOST=$host $other sh -c "$command"
 """
+# Of these hosts one has another mind, one the same, but later, and one keeps its connection open.
+DIFFERS, DIFFERS_LATER, LINGERS = "127.0.0.4", "127.0.0.5", "127.0.0.6"
 # No child of the shell: dash may lose a SIGINT that comes while one ends.
 UNTIL_ENDED = ": > up.$RANK; exec sleep 1000"
 
@@ -35,7 +41,8 @@ UNTIL_ENDED = ": > up.$RANK; exec sleep 1000"
 class Ssh(process_kit.Case):
     def setUp(self):
         super().setUp()
-        self.ssh = self.write("ssh", SSH, 0o755)
+        version = self.run_to_end("version").out.split()[1]
+        self.ssh = self.write("ssh", SSH.replace("VERSION", version), 0o755)
 
     def over_ssh(self, *words, **options):
         return self.start("run", "--ssh-command=" + self.ssh, *words, **options)
@@ -62,11 +69,11 @@ class Start(Ssh):
             "%d of 4, %d on 127.0.0.%d" % (rank, rank % 2, 2 + rank // 2) for rank in range(4)])
 
     def test_slots_from_a_file_and_mpiruns_words(self):
-        path = self.write("my hosts", "# two\n127.0.0.2 slots=2\n127.0.0.3:3\n127.0.0.4\n")
+        path = self.write("my hosts", "# two\n127.0.0.2 slots = 2 max_slots=4\n127.0.0.3:3\n127.0.0.4\n")
         for words in (["--hostfile", path], ["-machinefile", path]):
             process = self.over_ssh(*words, "-np", "4", "--prefix=never", "--no-python",
                                     "sh", "-c", "echo $RANK $FAKE_HOST")
-            self.assert_ends(process, 0)
+            self.assert_ends(process, 0, path + ":2: max_slots=4 has no effect")
             self.assertEqual(self.lines(process), [
                 "0 127.0.0.2", "1 127.0.0.2", "2 127.0.0.3", "3 127.0.0.3"])
 
@@ -121,6 +128,30 @@ class Start(Ssh):
         process = self.over_ssh("-H", "127.0.0.2:2,127.0.0.3:2", "--prefix=never", script)
         self.assert_ends(process, 0)
         self.assertEqual(self.lines(process), sorted(str(rank) * 3000 for rank in range(4) for _ in range(1000)))
+
+    def test_without_standard_input(self):
+        process = self.over_ssh("-H", "127.0.0.2,127.0.0.3", "--prefix=never", "--no-python", "echo", "x",
+                                preexec=lambda: os.close(0))
+        self.assert_ends(process, 0)
+        self.assertEqual(process.out, "x\nx\n")
+
+    def test_started_by_one_that_ignores_the_end_of_children(self):
+        process = self.over_ssh("-H", "localhost,127.0.0.3", "--prefix=never", "--no-python", "echo", "x",
+                                preexec=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+        self.assert_ends_soon(process, 0)
+        self.assertEqual(process.out, "x\nx\n")
+
+    def test_half_a_plan_starts_nothing(self):
+        def field(kind, text):
+            return "%s%d:%s\n" % (kind, len(text), text)
+        whole = "".join(field(*f) for f in [
+            ("h", "x"), ("m", "mark"), ("f", self.work), ("w", "--no-python"), ("w", "touch"), ("w", "begun"),
+            ("w", "last")])
+        for size in (len(whole) - len(field("w", "last")), len(whole) - 1):
+            with open(self.write("plan", "muster plan 1 %016d\n%s" % (len(whole), whole[:size]))) as plan:
+                process = self.start("remote", stdin=plan)
+                self.assert_ends(process, 69)
+        self.assertNotIn("begun", os.listdir(self.work))
 
     def test_the_remote_command_is_not_for_people(self):
         process = self.run_to_end("remote", "x")
@@ -211,6 +242,18 @@ class Failures(Ssh):
         path = self.write("hosts", "127.0.0.2\n127.0.0.3 slots=many\n")
         self.fails(["--hostfile=" + path], 64, path + ":2: \"slots=many\" is not valid")
         self.fails(["--hostfile=/no/hosts"], 64, "--hostfile=/no/hosts can't be read: No such file or directory")
+        self.fails(["--hostfile=/"], 64, "--hostfile=/ can't be read: Is a directory")
+        self.fails(["--hostfile=/dev/zero"], 64, "--hostfile=/dev/zero can't be read: File too large")
+
+    def test_words_of_mpirun_that_are_others_here(self):
+        self.fails(["-H", "127.0.0.2", "-ppn", "2"], 64, "option -ppn is mpirun's; write --nproc-per-node=N")
+        self.fails(["-H", "127.0.0.2", "-x", "A,B"], 64, "-x: \"A,B\" is not valid", "-x A -x B=1")
+
+    def test_a_full_disk_is_said_once(self):
+        with open("/dev/full", "wb") as full:
+            process = self.over_ssh("-H", "127.0.0.2,127.0.0.3", "--no-python", "echo", "x", stdout=full)
+            self.assert_ends(process, 0, "muster: some output to stdout is not shown: No space left on device")
+        self.assertEqual(process.err.count("is not shown"), 1, process.err)
 
     def children(self, process):
         """What was started for each host, by its name."""
@@ -222,6 +265,30 @@ class Failures(Ssh):
                 if entry.startswith(b"FAKE_HOST="):
                     found[entry[10:].decode()] = pid
         return found
+
+
+class Refusals(Ssh):
+    """A host's own environment says --max-restarts=3, the others don't."""
+
+    def test_a_refusal_ends_the_wait_of_the_others(self):
+        # Whoever comes first opens the job: the refused one may be the host of the rendezvous, too.
+        for hosts in ("127.0.0.2," + DIFFERS, DIFFERS + ",127.0.0.2", "127.0.0.2," + DIFFERS_LATER):
+            process = self.over_ssh("-H", hosts, "--no-python", "sh", "-c", UNTIL_ENDED)
+            self.assert_ends_soon(process, 78, "--max-restarts", "3", "0")
+        self.assertNotIn("up.0", os.listdir(self.work))
+
+    def test_a_refusal_is_shown_while_others_still_end(self):
+        process = self.over_ssh("-H", "127.0.0.2,%s,%s" % (DIFFERS_LATER, LINGERS), "--no-python", "true")
+        process.wait_for_output("--max-restarts")
+        self.assertTrue(process.is_running(), process.said())
+        self.assert_ends_soon(process, 78)
+        self.assertEqual(sum("--max-restarts" in line for line in process.err.splitlines()), 1, process.err)
+
+    def test_a_refused_host_is_told_of_where_the_others_are_enough(self):
+        process = self.over_ssh("-H", "127.0.0.2," + DIFFERS_LATER, "--nnodes=1:2", "--rdzv-conf=last_call_timeout=4",
+                                "--prefix=never", "--no-python", "sh", "-c", "echo $WORLD_SIZE")
+        self.assert_ends(process, 0, "--max-restarts", "muster: the job goes on with 1 of 2 hosts\n")
+        self.assertEqual(process.out, "1\n")
 
 
 class Ends(Ssh):
@@ -264,6 +331,30 @@ class Ends(Ssh):
                           if b"sleep" in process_kit.read("/proc/%d/cmdline" % pid)], "the silent host")
         process.signal(signal.SIGINT)
         self.assert_ends_soon(process, 130, "stopped by SIGINT before the job had begun")
+
+    def test_a_flood_of_output_keeps_nobody_from_ending_it(self):
+        process = self.over_ssh("-H", "127.0.0.2:2,127.0.0.3:2", "--no-python", "sh", "-c", ": > up.$RANK; exec yes",
+                                stdout=subprocess.DEVNULL)
+        self.wait_for_files("up.%d" % rank for rank in range(4))
+        process.signal(signal.SIGINT)
+        self.assert_ends_soon(process, 130, "stopped by SIGINT")
+
+    def test_a_connection_that_outlives_the_job(self):
+        process = self.over_ssh("-H", "127.0.0.2," + LINGERS, "--prefix=never", "--no-python", "echo", "x")
+        self.assert_ends_soon(process, 0)
+        self.assertEqual(process.out, "x\nx\n")
+
+    def test_a_third_signal_waits_for_nobody(self):
+        process = self.over_ssh("-H", "127.0.0.2,deaf", "--no-python", "true")
+        wait_for(lambda: [pid for pid in process_kit.tagged(self.tag) if b"FAKE_HOST=127.0.0.2" in
+                          process_kit.environment_of(pid) and b"run" in
+                          process_kit.read("/proc/%d/cmdline" % pid).split(b"\0")], "the host that listens")
+        # One kind alone might be pending twice and come once.
+        process.signal(signal.SIGINT)
+        process.wait_for_output("SIGINT is passed on to 2 hosts")
+        process.signal(signal.SIGTERM)
+        process.signal(signal.SIGHUP)
+        self.assert_ends_soon(process, 130, "; what runs there ends when it sees that the connection is closed")
 
     def test_a_second_signal_ends_the_grace(self):
         process = self.over_ssh("-H", "127.0.0.2,127.0.0.3", "--no-python", "sh", "-c",
