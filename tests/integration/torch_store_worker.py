@@ -1,7 +1,8 @@
 """One of two ranks that ask muster's store and PyTorch's own server the same and compare the answers.
 
 Each test below is run against both with the same two clients; what a call returns, or how it fails,
-must be equal. A call that this version of PyTorch doesn't have fails the same way on both.
+must be equal. A call that this version of PyTorch doesn't have fails the same way on both; one that it
+has and that is never asked is a fault.
 """
 import os
 import sys
@@ -13,6 +14,9 @@ import torch.distributed as dist
 RANK = int(os.environ["RANK"])
 SHORT = timedelta(milliseconds=300)
 LONG = timedelta(seconds=60)
+# Where a client is connected to, and by what: no questions to a server.
+NO_QUESTIONS = {"host", "port", "libuvBackend"}
+asked = set()
 
 
 def client(host, port):
@@ -28,6 +32,7 @@ def outcome(call, *arguments):
 
 def ask(store, name, *arguments):
     """The answer, or how the call fails: also where this version of PyTorch has no such call."""
+    asked.add(name)
     return outcome(lambda: getattr(store, name)(*arguments))
 
 
@@ -69,6 +74,75 @@ def single(store):
     yield "a queue is no key", ask(store, "check", [key + "q"])
     yield "barrier of one", ask(store, "barrier", key + "b", 1, SHORT)
     yield "barrier in vain", ask(store, "barrier", key + "v", 2, SHORT)
+
+
+def in_vain(store):
+    """What waits until the store's own time-out for what never comes."""
+    key = "vain%d" % RANK
+    yield "timeout", store.timeout
+    yield "set_timeout", ask(store, "set_timeout", SHORT)
+    yield "get in vain", ask(store, "get", key)
+    yield "wait in vain, by the store's time-out", ask(store, "wait", [key])
+    yield "multi_get in vain", ask(store, "multi_get", [key, key + "2"])
+    yield "queue_pop in vain", ask(store, "queue_pop", key)
+    # Of another key: where one was waited for in vain, PyTorch's own server up to 2.0 answers once too often.
+    yield "after all that", [ask(store, "set", key + "3", "value"), ask(store, "get", key + "3")]
+    yield "set_timeout back", [ask(store, "set_timeout", LONG), store.timeout]
+    asked.add("timeout")
+
+
+def unusual(store):
+    key = "unusual%d" % RANK
+    yield "nothing to wait for", ask(store, "wait", [], SHORT)
+    yield "several of nothing", [ask(store, "multi_get", []), ask(store, "multi_set", [], [])]
+    yield "a key without letters", [ask(store, "set", key + "\n\x00 ", "v"), ask(store, "get", key + "\n\x00 ")]
+    yield "bytes that are no text", [ask(store, "set", key + "z", "a\x00b\n"), ask(store, "get", key + "z")]
+    yield "the same key twice", [ask(store, "multi_set", [key + "t"] * 2, ["1", "2"]),
+                                 ask(store, "multi_get", [key + "t"] * 2), ask(store, "check", [key + "z"] * 2),
+                                 ask(store, "wait", [key + "z"] * 2, SHORT)]
+    yield "a key again after its end", [ask(store, "set", key, "1"), ask(store, "delete_key", key),
+                                        ask(store, "check", [key]), ask(store, "add", key, 3), ask(store, "get", key)]
+    yield "append to a number", [ask(store, "append", key, "4"), ask(store, "add", key, 1)]
+    yield "a queue and a key of one name", [ask(store, "queue_push", key, "in line"), ask(store, "get", key),
+                                            ask(store, "delete_key", key), ask(store, "queue_len", key),
+                                            ask(store, "check", [key]), ask(store, "queue_pop", key)]
+    yield "a queue is waited for", [ask(store, "queue_push", key + "q", ""), ask(store, "wait", [key + "q"], SHORT),
+                                    ask(store, "queue_pop", key + "q"), ask(store, "queue_len", key + "q")]
+    yield "compare_set to nothing", [ask(store, "compare_set", key + "c", "", ""),
+                                     ask(store, "compare_set", key + "c", "", "x")]
+    yield "has_extended_api", ask(store, "has_extended_api")
+
+
+def cloned(store):
+    """Two connections see the same, and neither waits for the other."""
+    other = ask(store, "clone")
+    if isinstance(other, str):
+        return other
+    key = "cloned%d" % RANK
+    first = other.queue_pop(key, False) if store.queue_len(key) else "empty"
+    store.queue_push(key, "by one")
+    other.set(key + "k", "by the other")
+    return [type(other).__name__, first, other.queue_pop(key), store.get(key + "k"), store.queue_len(key)]
+
+
+def prefixed(store):
+    """Behind two prefixes: as groups use it."""
+    inner = dist.PrefixStore("inner%d" % RANK, store)
+    outer = dist.PrefixStore("outer", inner)
+    yield "behind prefixes", [
+        ask(outer, "set", "k", "v"), ask(outer, "get", "k"), ask(inner, "get", "outer/k"),
+        ask(store, "get", "inner%d/outer/k" % RANK), ask(outer, "add", "n", 2), ask(outer, "wait", ["k", "n"], SHORT),
+        ask(outer, "wait", ["no"], SHORT), ask(outer, "compare_set", "k", "v", "w"), ask(outer, "check", ["k"]),
+        ask(outer, "append", "k", "x"), ask(outer, "multi_set", ["a", "b"], ["1", "2"]),
+        ask(outer, "multi_get", ["a", "b", "n"]), ask(outer, "queue_push", "q", "1"), ask(outer, "queue_len", "q"),
+        ask(inner, "queue_pop", "outer/q"), ask(outer, "delete_key", "k"), ask(inner, "check", ["outer/k"]),
+        ask(outer, "has_extended_api"), ask(outer, "barrier", "all", 1, SHORT)]
+
+
+def alone(store):
+    for questions in (single, in_vain, unusual, prefixed):
+        yield from questions(store)
+    yield "clone", cloned(store)
 
 
 # ---- what both ask together -----------------------------------------------------------------
@@ -123,12 +197,14 @@ TOGETHER = [waits_for_the_other, blocks_in_get, counts_together, one_wins, hands
 
 def lists(store):
     """Rank 0 alone, with nothing under way: what is there now."""
-    found = outcome(lambda: sorted(store.list_keys()))
-    return [store.num_keys(), found]
+    found = ask(store, "list_keys")
+    behind = ask(dist.PrefixStore("inner0", store), "list_keys")
+    return [ask(store, "num_keys"), ask(dist.PrefixStore("inner0", store), "num_keys"),
+            [sorted(keys) if isinstance(keys, list) else keys for keys in (found, behind)]]
 
 
 def answers(store):
-    found = list(single(store))
+    found = list(alone(store))
     for together in TOGETHER:
         meet(store, together.__name__)
         found.append((together.__name__, together(store)))
@@ -164,8 +240,13 @@ def main():
         if expected != actual:
             differ += 1
             print("rank %d: %s: PyTorch's own says %r, muster's %r" % (RANK, what, expected, actual))
+    # Rank 0 lists for both.
+    asked.update(("list_keys", "num_keys"))
+    forgotten = {name for name in dir(dist.TCPStore) if not name.startswith("_")} - asked - NO_QUESTIONS
+    if forgotten:
+        print("rank %d: never asked: %s" % (RANK, ", ".join(sorted(forgotten))))
     print("rank %d: %d answers, %d differ" % (RANK, len(got), differ))
-    sys.exit(1 if differ else 0)
+    sys.exit(1 if differ or forgotten else 0)
 
 
 main()
