@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Tests tools/bench.sh: a signal ends it with 128 and its number, in whatever it is at, and all that it
-# started with it. In a copy of tools/ whose steps only start processes and wait.
+# started with it. In a copy of tools/ whose steps only start processes and wait. And what the rows of
+# training are made of: when a program reached its first line, and the parts of a measurement.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 work=$(mktemp -d)
@@ -108,6 +109,41 @@ printf '#!/bin/sh\necho broken; exit 3\n' >"$work/bin/bazel"
 start
 expect_end "a build that fails" 3
 grep -q broken "$work/said" || fail "the build's words are not shown: $(cat "$work/said")"
+
+# With first_line.py before it a program runs as it does alone, and its start is in the log.
+mkdir "$work/program"
+echo 'WORD = "beside"' >"$work/program/beside.py"
+cat >"$work/program/main.py" <<'EOF'
+import sys, beside
+print(__name__, sys.argv, sys.path[0], __file__, beside.WORD)
+sys.exit(9)
+EOF
+export EVENT_LOG=$work/events PYTHONDONTWRITEBYTECODE=1 RANK=1 WORLD_SIZE=2
+now() { /usr/bin/python3 -c 'import time; print(time.clock_gettime_ns(time.CLOCK_MONOTONIC))'; }
+rc=0
+alone=$(/usr/bin/python3 "$work/program/main.py" a 'b c') || rc=$?
+before=$(now)
+code=0
+behind=$(/usr/bin/python3 tools/peers/first_line.py "$work/program/main.py" a 'b c') || code=$?
+after=$(now)
+[ "$code $behind" = "$rc $alone" ] || fail "behind first_line.py: '$code $behind', alone '$rc $alone'"
+read -r time _ _ rank world _ <"$EVENT_LOG"
+if [ "$(wc -l <"$EVENT_LOG") $rank $world" != "1 1 2" ] || [ "$time" -le "$before" ] || [ "$time" -ge "$after" ]; then
+  fail "the first line, between $before and $after, was noted as: $(cat "$EVENT_LOG")"
+fi
+
+# What is measured in parts has a row for each, with a budget of its own.
+rows=$(PYTHONPATH=tools/peers /usr/bin/python3 - 2>/dev/null <<'EOF'
+import restart
+took = {"muster": iter([(4, 1, 3), (6, 2, 4), (5, 1.5, 3.5)]), "by_hand": iter([(9, 2, 7)] * 3), "torchrun": iter([None])}
+case = ("training", "all of it", "s", lambda name: next(took[name]), ["by_hand", "torchrun"], None, lambda limit: 8)
+for row in restart.measure(case, 3, False, {"by_hand", "torchrun"}):
+    print(row["muster"], row["peers"], row["budget"], row["notes"])
+EOF
+)
+[ "$rows" = "5 {'by_hand': 9} 8 {'torchrun': 'not in 60 s'}
+1.5 {'by_hand': 2} 0.1 {'torchrun': 'not in 60 s'}
+3.5 {'by_hand': 7} None {'torchrun': 'not in 60 s'}" ] || fail "the rows of the parts: $rows"
 
 [ "$failures" = 0 ] && echo "bench_test: ok"
 exit $((failures > 0))

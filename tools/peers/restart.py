@@ -2,8 +2,9 @@
 """From a fault to the first line of every new worker: muster, torchrun, mpirun, a bare fork and exec.
 
 A worker is killed; a whole node is killed; a whole node is stopped; a node is added; the rendezvous
-is killed and started again; a worker of real training is killed (to its next step). Nodes are launchers on this machine with workers of their own. The
-launchers take turns within each run, so that a busy moment of the machine hits them alike.
+is killed and started again; a worker of real training is killed (to its next step, split at its first
+line). Nodes are launchers on this machine with workers of their own. The launchers take turns within
+each run, so that a busy moment of the machine hits them alike.
 """
 import argparse
 import random
@@ -171,10 +172,13 @@ CASES = [
     ("preload", "the same with --preload", "s", training.worker_killed_warm, [], None, lambda limit: training.WANTED),
 ]
 TORCH_CASES = {"training", "preload"}
+# Case: (what is printed, budget) of what its measurements are split into. They are tuples: the whole, then its parts.
+PARTS = {"training": training.PARTS, "preload": training.PARTS}
 
 
 def measure(case, runs, few, here):
-    _, title, unit, fault, peers, limit, budget = case
+    """The rows of one case: its own, and one for each of its parts."""
+    key, title, unit, fault, peers, limit, budget = case
     samples = {name: [] for name in ["muster"] + [p for p in peers if p in here]}
     notes = {}
     if limit:
@@ -182,7 +186,7 @@ def measure(case, runs, few, here):
     for run in range(runs):
         for name in samples:
             if name == "limit":
-                samples[name].append(limit())
+                samples[name].append((limit(),))
                 continue
             # Who hasn't noticed once within a minute needn't be asked again.
             slow = name == "torchrun_default" or (fault is rendezvous_restarted and name != "muster")
@@ -194,12 +198,15 @@ def measure(case, runs, few, here):
             if took is None:
                 notes[name] = "not in %d s" % PATIENCE
             else:
-                samples[name].append(took)
+                samples[name].append(took if isinstance(took, tuple) else (took,))
             print("# %s: %s %s" % (title, name, notes.get(name, took)), file=sys.stderr)
-    row = results.row(title, unit, samples)
-    row["budget"] = budget(row["limit"])
-    row["notes"] = notes
-    return row
+    rows = []
+    for i, (text, most) in enumerate([(title, None), *PARTS.get(key, [])]):
+        row = results.row(text, unit, {name: [took[i] for took in all_took] for name, all_took in samples.items()})
+        row["budget"] = budget(row["limit"]) if i == 0 else most
+        row["notes"] = notes
+        rows.append(row)
+    return rows
 
 
 def main():
@@ -228,8 +235,8 @@ def main():
     if problem and TORCH_CASES & set(wanted):
         print("# without training: " + problem, file=sys.stderr)
         wanted = [name for name in wanted if name not in TORCH_CASES]
-    results.show("restart", [measure(case, args.runs, args.quick, here)
-                             for case in CASES if case[0] in wanted])
+    results.show("restart", [row for case in CASES if case[0] in wanted
+                             for row in measure(case, args.runs, args.quick, here)])
 
 
 if __name__ == "__main__":
