@@ -68,9 +68,14 @@ def main():
     except LookupError as error:
         sys.exit("live: %s" % error)
     print(LAUNCHER.about())
-    names = [case.name for case in table.ALL if case.since <= LAUNCHER.version and re.search(args.only, case.name)]
-    found = dict(answers(names, args.jobs))
     path = recorded.path_of(LAUNCHER.version)
+    if not args.record and not os.path.exists(path):
+        sys.exit("live: nothing is recorded of torchrun %s: --record makes %s" % (
+            LAUNCHER.text, os.path.basename(path)))
+    names = [case.name for case in table.ALL if case.since <= LAUNCHER.version and re.search(args.only, case.name)]
+    if not names:
+        sys.exit("live: no case that torchrun %s knows matches --only=%s" % (LAUNCHER.text, args.only))
+    found = dict(answers(names, args.jobs))
     if args.record:
         recorded.write(path, LAUNCHER, found, keep=bool(args.only))
         print("%d cases recorded in %s" % (len(found), os.path.basename(path)))

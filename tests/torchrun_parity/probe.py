@@ -85,8 +85,13 @@ def wait_mark(kind, rank):
 
 
 def say(text, file=None):
-    """A line of output that the table finds again: the rank stands before it."""
-    print("%d|%s" % (RANK, text), file=file or sys.stdout, flush=True)
+    """A line of output that the table finds again: the rank stands before it.
+
+    With its end in one write: print makes two under -u, and another worker's line may come between.
+    """
+    file = file or sys.stdout
+    file.write("%d|%s\n" % (RANK, text))
+    file.flush()
 
 
 def complain(text):
