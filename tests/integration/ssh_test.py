@@ -357,13 +357,17 @@ class Ends(Ssh):
         self.assert_ends_soon(process, 130, "; what runs there ends when it sees that the connection is closed")
 
     def test_a_second_signal_ends_the_grace(self):
-        process = self.over_ssh("-H", "127.0.0.2,127.0.0.3", "--no-python", "sh", "-c",
-                                "trap '' TERM INT; : > up.$RANK; while :; do sleep 0.1; done")
+        # Once both workers have the first one: two that are pending at an agent would be one.
+        script = self.write("stay.py", "import os, signal, time\nrank = os.environ['RANK']\n"
+                            "for number in (signal.SIGINT, signal.SIGTERM):\n"
+                            "    signal.signal(number, lambda *_: open('got.' + rank, 'w').close())\n"
+                            "open('up.' + rank, 'w').close()\nwhile True: time.sleep(0.1)\n")
+        process = self.over_ssh("-H", "127.0.0.2,127.0.0.3", script)
         self.wait_for_files(["up.0", "up.1"])
         process.signal(signal.SIGINT)
-        process.wait_for_output("a second signal kills the workers")
+        self.wait_for_files(["got.0", "got.1"])
         process.signal(signal.SIGINT)
-        self.assert_ends_soon(process, 130)
+        self.assert_ends_soon(process, 130, "a second signal kills the workers there")
 
     def test_sigusr1_reaches_the_workers(self):
         process = self.over_ssh("-H", "127.0.0.2,127.0.0.3", "--no-python", "--prefix=never", "sh", "-c",
