@@ -157,6 +157,7 @@ void WarnOfIdleOptions(const RunOptions& options, LaunchPlan& plan) {
     plan.warnings.push_back(Cat(flag, " has no effect, as it looks at what --tee takes of ", stream,
                                 "; add --tee=", bit));
   }
+  plan.warnings.insert(plan.warnings.end(), options.ignored.begin(), options.ignored.end());
   std::string idle;
   for (const std::string& flag : options.idle) idle += Cat(idle.empty() ? "" : ", ", flag);
   if (!idle.empty()) {

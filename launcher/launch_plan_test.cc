@@ -79,6 +79,15 @@ TEST(LaunchPlan, BindsWorkersToProcessors) {
   EXPECT_THAT(Plan({"--nproc-per-node=2"}, facts).worker_cpus, IsEmpty());
 }
 
+TEST(LaunchPlan, SaysWhatOfTheEnvironmentIsIgnored) {
+  RunOptions options;
+  options.program = {"p"};
+  options.ignored = {"PET_X=1 is ignored"};
+  absl::StatusOr<LaunchPlan> plan = MakeLaunchPlan(options, kFacts);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_THAT(plan->warnings, ElementsAre("PET_X=1 is ignored"));
+}
+
 TEST(LaunchPlan, SaysWhatHasNoEffect) {
   EXPECT_THAT(Plan({"--monitor-interval=5", "--start-method=fork"}).warnings,
               ElementsAre("without effect here, accepted for torchrun's sake: --start-method, "

@@ -16,6 +16,7 @@
 #include "launcher/run_flags.h"
 #include "launcher/run_setters.h"
 #include "launcher/ssh/ssh_setters.h"
+#include "launcher/text.h"
 #include "launcher/worker_setters.h"
 
 namespace muster::launcher {
@@ -62,6 +63,17 @@ void KeepForHosts(const CommandLine& line, const GivenByName& given, SshOptions&
     auto it = given.find(flag.name);
     if (it != given.end() && !is_ssh(flag)) ssh.given[std::string(flag.name)] = it->second.text;
   }
+}
+
+// A variable that a whole cluster sets for its Python jobs must not be in the way of the others.
+void DropPreloadWithoutPython(const GivenByName& given, RunOptions& options) {
+  if (!options.no_python || options.preload.empty()) return;
+  const std::string& who = given.at("preload").who;
+  if (who == "--preload") return;  // said for this job: refused
+  options.ignored.push_back(
+      Cat(who, "=", options.preload,
+          " is ignored, as --no-python runs a program that isn't Python; unset it for such jobs"));
+  options.preload.clear();
 }
 
 absl::Status CheckTogether(const RunOptions& options) {
@@ -119,6 +131,7 @@ absl::StatusOr<RunOptions> ParseRunOptions(std::span<const std::string> words,
   KeepForHosts(*line, given, options.ssh);
   // As torchrun has it, whatever else is said.
   if (options.run_path) options.is_module = options.no_python = false;
+  DropPreloadWithoutPython(given, options);
   options.program = std::move(line->rest);
   if (absl::Status status = CheckTogether(options); !status.ok()) return status;
   return options;

@@ -397,6 +397,22 @@ TEST(RunOptions, PreloadsModulesThatPythonCouldImport) {
   }
 }
 
+TEST(RunOptions, APreloadOfTheEnvironmentIsNotInTheWayOfOtherPrograms) {
+  const Variables variables = {{"PET_PRELOAD", "torch"}};
+  RunOptions options = Parse({"--no-python", "p"}, variables);
+  EXPECT_EQ(options.preload, "");
+  EXPECT_THAT(options.ignored,
+              ElementsAre("PET_PRELOAD=torch is ignored, as --no-python runs a program that isn't "
+                          "Python; unset it for such jobs"));
+  EXPECT_THAT(Parse({"p"}, variables).ignored, testing::IsEmpty());
+  EXPECT_EQ(Parse({"--run-path", "--no-python", "p"}, variables).preload, "torch");
+  // Beside a flag that says so for this very job it is one slip or the other.
+  EXPECT_THAT(ErrorOf({"--preload=os", "--no-python", "p"}, variables),
+              HasSubstr("--preload and --no-python"));
+  EXPECT_THAT(ErrorOf({"--preload=os", "p"}, {{"PET_NO_PYTHON", "1"}}),
+              HasSubstr("--preload and --no-python"));
+}
+
 TEST(RunOptions, ChecksWhatExcludesEachOther) {
   EXPECT_THAT(ErrorOf({"-m", "--no-python", "x"}), HasSubstr("-m and --no-python"));
   EXPECT_THAT(ErrorOf({"--preload=os", "--no-python", "x"}),

@@ -162,6 +162,8 @@ struct RunOptions {
   std::string prefix_pattern;
   // What was given for torchrun's sake and has no effect here, as it was spelled.
   std::vector<std::string> idle;
+  // What of the environment was left aside, and why: a sentence each.
+  std::vector<std::string> ignored;
   SshOptions ssh;
   // The program or module, then its arguments, byte for byte.
   std::vector<std::string> program;

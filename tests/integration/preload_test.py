@@ -112,6 +112,11 @@ class Imports(process_kit.Case):
             self.assert_ends(process, 64)
             self.assertIn(why, process.err)
 
+    def test_a_preload_of_the_environment_is_not_in_the_way_of_other_programs(self):
+        process = self.standalone("--no-python", "echo", "ran", env={"PET_PRELOAD": "json"})
+        self.assert_ends(process, 0, "muster: PET_PRELOAD=json is ignored, as --no-python runs a program")
+        self.assertEqual((process.out, process.err.count("PET_PRELOAD")), ("ran\n", 1))
+
     def test_variables_that_a_module_or_a_script_in_the_place_of_python_sets(self):
         self.write("sets.py", "import os\nos.environ['BY_MODULE'] = 'm'\n")
         python = self.write("py.sh", "#!/bin/sh\nexport BY_SCRIPT=s GREETING=other\nunset GONE\n"
