@@ -12,7 +12,9 @@
 #include "agent/core/failure_report.h"
 #include "agent/error_file.h"
 #include "agent/log_layout.h"
+#include "agent/process/file_thread.h"
 #include "agent/process/log_pump.h"
+#include "agent/run_record.h"
 #include "agent/server/worker_service.h"
 
 namespace muster::agent {
@@ -39,6 +41,19 @@ class Agent::Work {
       : settings_(std::move(settings)), parts_(std::move(parts)), loop_(&settings_, parts_.clock) {}
 
   Verdict Run() {
+    Verdict verdict = RunWithPump();
+    // All that will be in the logs is there.
+    if (record_) {
+      FileThread files;
+      files.Offer(0, [record = record_, end = EndOf(verdict)] { record->Note(end); });
+    }
+    return verdict;
+  }
+
+  AgentLoop& loop() { return loop_; }
+
+ private:
+  Verdict RunWithPump() {
     LogPump pump({.stdout_fd = settings_.stdout_fd,
                   .stderr_fd = settings_.stderr_fd,
                   .stdout_filters = settings_.stdout_filters,
@@ -55,15 +70,14 @@ class Agent::Work {
     return verdict;
   }
 
-  AgentLoop& loop() { return loop_; }
-
- private:
   Verdict RunWith(LogPump& pump) {
     absl::StatusOr<LogLayout> layout =
         LogLayout::Make({.log_dir = settings_.log_dir,
                          .run_id = settings_.core.attach.terms.run_id,
+                         .node_name = settings_.core.attach.node_name,
                          .needs_files = NeedsFiles(settings_.streams)});
     if (!layout.ok()) return Failed(layout.status(), kExitCannotCreate);
+    record_ = layout->record();
     if (settings_.log_dir.empty() && !layout->kept_folder().empty()) {
       pump.Say("muster: logs are in " + layout->kept_folder());
     }
@@ -106,6 +120,8 @@ class Agent::Work {
   const AgentSettings settings_;
   const AgentParts parts_;
   AgentLoop loop_;
+  // Null if no folder is kept. Holds its lock until everything else is gone.
+  std::shared_ptr<RunRecordWriter> record_;
 };
 
 Agent::Agent(AgentSettings settings, AgentParts parts)

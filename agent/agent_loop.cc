@@ -13,6 +13,7 @@
 #include "agent/free_port.h"
 #include "agent/private_folder.h"
 #include "agent/process_names.h"
+#include "agent/run_record.h"
 #include "base/entropy.h"
 
 namespace muster::agent {
@@ -303,9 +304,11 @@ void AgentLoop::Perform(const SpawnGroup& spawn) {
   RoundId round = place_.world.round;
   pending_spawn_ = PendingSpawn{
       .round = round, .commands = std::move(commands), .deadline = clock_.Now() + kFolderPatience};
-  auto make_folders = [this, tasks = tasks_, layout = *parts_.layout, attempt = place_.attempt,
-                       worker_count, round] {
-    layout.MakeAttempt(attempt, worker_count);
+  auto make_folders = [this, tasks = tasks_, layout = *parts_.layout,
+                       attempt = AttemptOf(place_, worker_count), round] {
+    // Before the folders are there: whoever finds them knows whose they are.
+    if (layout.record()) layout.record()->Note(attempt);
+    layout.MakeAttempt(attempt.number, attempt.worker_count);
     tasks->Post([this, round] {
       if (pending_spawn_ && pending_spawn_->round == round) ReleaseSpawn();
     });

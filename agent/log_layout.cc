@@ -63,6 +63,7 @@ absl::StatusOr<LogLayout> LogLayout::Make(const Options& options) {
     // Others may read logs, as they could if the user had made the folder.
     fs::permissions(*folder, fs::perms(0755), error);
     layout.kept_folder_ = *std::move(folder);
+    layout.record_ = std::make_shared<RunRecordWriter>(layout.kept_folder_, options.node_name);
     return layout;
   }
   if (options.needs_files) {
@@ -70,6 +71,7 @@ absl::StatusOr<LogLayout> LogLayout::Make(const Options& options) {
         NewFolder("the temporary folder", TemporaryFolder() + "/muster_logs_");
     if (!folder.ok()) return folder.status();
     layout.kept_folder_ = *std::move(folder);
+    layout.record_ = std::make_shared<RunRecordWriter>(layout.kept_folder_, options.node_name);
     return layout;
   }
   std::string temporary = TemporaryFolder();

@@ -2,9 +2,10 @@
 // files, and the paths within. Made by Agent at the start, before anything else is; not
 // thread-safe.
 //
-//   <log-dir>/<run id>_<random>/attempt_<n>/<local
-//   rank>/{stdout.log,stderr.log,error.json,stacks.txt} <log-dir>/<run
-//   id>_<random>/attempt_<n>/{filtered_stdout.log,filtered_stderr.log}
+//   <log-dir>/<run id>_<random>/attempt_<n>/<local rank>/{stdout.log,stderr.log}
+//   <log-dir>/<run id>_<random>/attempt_<n>/<local rank>/{error.json,stacks.txt}
+//   <log-dir>/<run id>_<random>/attempt_<n>/{filtered_stdout.log,filtered_stderr.log}
+//   <log-dir>/<run id>_<random>/.muster_run: agent/run_record.h
 #ifndef MUSTER_AGENT_LOG_LAYOUT_H_
 #define MUSTER_AGENT_LOG_LAYOUT_H_
 
@@ -13,6 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "agent/private_folder.h"
+#include "agent/run_record.h"
 #include "base/ids.h"
 
 namespace muster::agent {
@@ -24,6 +26,8 @@ class LogLayout {
     // files to one that isn't. "/dev/null": no files at all, as torchrun has it.
     std::string log_dir;
     std::string run_id;
+    // As people know this node.
+    std::string node_name = {};
     // Some stream is redirected or teed.
     bool needs_files = false;
   };
@@ -36,6 +40,10 @@ class LogLayout {
   const std::string& kept_folder() const { return kept_folder_; }
   // Removed at the end by whoever made the layout; empty if there is none.
   std::string private_folder() const { return private_folder_ ? private_folder_->path() : ""; }
+
+  // Of the kept folder; null if there is none. Shared with whoever writes to it on a disk that may
+  // be stuck for longer than the agent lives.
+  const std::shared_ptr<RunRecordWriter>& record() const { return record_; }
 
   bool has_folder() const { return !kept_folder_.empty() || private_folder_; }
 
@@ -55,6 +63,7 @@ class LogLayout {
   LogLayout() = default;
 
   std::string kept_folder_;
+  std::shared_ptr<RunRecordWriter> record_;
   // Shared by the copies of this value: it is in use as long as one of them lives.
   std::shared_ptr<PrivateFolder> private_folder_;
 };

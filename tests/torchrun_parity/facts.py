@@ -105,6 +105,8 @@ def log_files(raw, plain):
     found = {}
     for folder, _, names in os.walk(raw.words["logs"]):
         for name in names:
+            if name == ".muster_run":
+                continue  # ours alone, as docs/torchrun.md says
             path = os.path.join(folder, name)
             key = plain_log_name(os.path.relpath(path, raw.words["logs"]))
             with open(path, "rb") as file:
