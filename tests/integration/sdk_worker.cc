@@ -1,6 +1,7 @@
 // A worker that uses the SDK and does nothing else: it says which round it runs in, leaves its pid,
 // and exits 0 when the file `finish` is in its working directory. With "adding" as its argument it
-// adds up ranks over all workers all the time, and fails when that can't be done.
+// adds up ranks over all workers all the time, and fails when that can't be done; with "where" it
+// says which device it would use, and ends.
 #include <unistd.h>
 
 #include <chrono>
@@ -9,6 +10,7 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -42,9 +44,13 @@ int AddUntilFinished(muster::Context& context) {
 
 }  // namespace
 
-int main(int argc, char** /*argv*/) {
+int main(int argc, char** argv) {
   auto context = muster::Context::Create();
   if (!context.ok()) return Fail(context.status());
+  if (argc > 1 && std::string_view(argv[1]) == "where") {
+    std::printf("local rank %d, device %d\n", (*context)->local_rank(), (*context)->device_index());
+    return 0;
+  }
   const std::string place =
       std::to_string((*context)->world().round.value) + "." + std::to_string((*context)->rank());
   std::ofstream("up." + place) << getpid();

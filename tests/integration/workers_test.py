@@ -11,6 +11,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import process_kit
 from process_kit import wait_for
 
+SDK_WORKER = os.path.join(process_kit.ROOT, "tests", "integration", "sdk_worker")
+
 
 class Processors(process_kit.Case):
     SHOW = "echo $RANK $(grep Cpus_allowed_list /proc/self/status)"
@@ -109,6 +111,14 @@ class Gpus(process_kit.Case):
         for rank, gpu in ((0, 5), (1, 7)):
             log = os.path.join(run, "attempt_0", str(rank), "stdout.log")
             self.assertEqual(process_kit.read(log).decode(), "%d 0 %d\n" % (rank, gpu))
+
+    def test_the_sdk_knows_the_place_on_the_node_and_the_device(self):
+        for words, device in ((["--virtual-local-rank"], "0"), ([], "1")):
+            process = self.standalone("--nproc-per-node=2", "--prefix=never", *words,
+                                      "--no-python", SDK_WORKER, "where")
+            self.assert_ends(process, 0)
+            self.assertEqual(sorted(process.out.splitlines()),
+                             ["local rank 0, device 0", "local rank 1, device " + device])
 
     def test_too_few_gpus_are_refused(self):
         process = self.standalone("--nproc-per-node=2", "--virtual-local-rank", "--no-python",

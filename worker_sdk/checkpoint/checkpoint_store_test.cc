@@ -24,6 +24,7 @@ class FakeContext : public Context {
   int rank() const override { return rank_; }
   int world_size() const override { return ranks_; }
   int local_rank() const override { return rank_; }
+  int device_index() const override { return rank_; }
   int local_world_size() const override { return ranks_; }
   int attempt() const override { return 0; }
   int restarts_charged() const override { return 0; }

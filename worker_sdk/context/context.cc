@@ -48,6 +48,7 @@ class LaunchedContext : public Context {
     Result<std::unique_ptr<AgentChannel>> channel = AgentChannel::Open(agent, context->abort_);
     if (!channel.ok()) return channel.status();
     context->channel_ = *std::move(channel);
+    context->device_index_ = agent.device_index.value_or(context->local_rank());
     context->store_ = std::make_unique<AgentStore>(*context->channel_);
     return std::unique_ptr<Context>(std::move(context));
   }
@@ -55,6 +56,7 @@ class LaunchedContext : public Context {
   int rank() const override { return welcome().rank.value; }
   int world_size() const override { return welcome().world_size; }
   int local_rank() const override { return welcome().local_rank.value; }
+  int device_index() const override { return device_index_; }
   int local_world_size() const override { return welcome().local_world_size; }
   int attempt() const override { return welcome().attempt; }
   int restarts_charged() const override { return welcome().restarts_charged; }
@@ -82,6 +84,7 @@ class LaunchedContext : public Context {
 
   AbortSignal abort_;
   std::unique_ptr<AgentChannel> channel_;
+  int device_index_ = 0;
   std::unique_ptr<AgentStore> store_;
 };
 
@@ -91,6 +94,7 @@ class SoloContext : public Context {
   int rank() const override { return 0; }
   int world_size() const override { return 1; }
   int local_rank() const override { return 0; }
+  int device_index() const override { return 0; }
   int local_world_size() const override { return 1; }
   int attempt() const override { return 0; }
   int restarts_charged() const override { return 0; }

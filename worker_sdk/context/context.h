@@ -33,7 +33,12 @@ class Context {
 
   virtual int rank() const = 0;
   virtual int world_size() const = 0;
+  // Its place among the workers of its node, with --virtual-local-rank too.
   virtual int local_rank() const = 0;
+  // Which of the accelerators that this process sees is its own, for cudaSetDevice() and the like:
+  // LOCAL_RANK of the environment at Create(). That is local_rank(), but with --virtual-local-rank
+  // 0, as the process then sees its own device alone.
+  virtual int device_index() const = 0;
   virtual int local_world_size() const = 0;
   // Rounds formed before this one; 0 at the first start.
   virtual int attempt() const = 0;

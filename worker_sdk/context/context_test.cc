@@ -34,7 +34,9 @@ Result<std::optional<AgentAddress>> Read(const std::map<std::string, std::string
 }
 
 void ClearEnvironment() {
-  for (const char* name : {env::kAgentSocket, env::kWorkerId, env::kRank}) unsetenv(name);
+  for (const char* name : {env::kAgentSocket, env::kWorkerId, env::kRank, env::kLocalRank}) {
+    unsetenv(name);
+  }
 }
 
 // Blocks until the agent's push, or its end, has reached the worker.
@@ -53,7 +55,11 @@ TEST(Environment, NothingSetMeansAWorldOfOne) {
 TEST(Environment, ANamedAgentIsFound) {
   auto agent = Read({{env::kAgentSocket, "muster-x"}, {env::kWorkerId, "a/1/0"}});
   ASSERT_TRUE(agent.ok());
-  EXPECT_EQ(**agent, (AgentAddress{"muster-x", "a/1/0"}));
+  EXPECT_EQ(**agent, (AgentAddress{"muster-x", "a/1/0", std::nullopt}));
+  agent =
+      Read({{env::kAgentSocket, "muster-x"}, {env::kWorkerId, "a/1/0"}, {env::kLocalRank, "3"}});
+  ASSERT_TRUE(agent.ok());
+  EXPECT_EQ(**agent, (AgentAddress{"muster-x", "a/1/0", 3}));
 }
 
 TEST(Environment, AnotherLauncherIsRefusedWithTheRemedy) {
@@ -71,6 +77,8 @@ TEST(Environment, HalfOfItOrNonsenseIsNamed) {
       {"MUSTER_WORKER_ID is empty", {{env::kAgentSocket, "s"}, {env::kWorkerId, ""}}},
       {"MUSTER_AGENT_SOCKET has 108",
        {{env::kAgentSocket, std::string(108, 's')}, {env::kWorkerId, "w"}}},
+      {"LOCAL_RANK is '1x', no whole number",
+       {{env::kAgentSocket, "s"}, {env::kWorkerId, "w"}, {env::kLocalRank, "1x"}}},
   };
   for (const auto& [start, variables] : cases) {
     auto agent = Read(variables);
@@ -154,6 +162,21 @@ TEST_F(ContextTest, AWorkerLearnsItsPlaceAndSharesTheTable) {
             StatusCode::kDeadlineExceeded);
   EXPECT_EQ(zero->store().Set("k", std::string((1 << 20) + 1, 'x')).code(),
             StatusCode::kInvalidArgument);
+}
+
+TEST_F(ContextTest, ADeviceIsNamedByTheEnvironmentAndAPlaceByTheAgent) {
+  FakeAgent agent(2);
+  agent.Start();
+  // As with --virtual-local-rank.
+  setenv(env::kLocalRank, "0", 1);
+  auto one = CreateRank(agent, 1);
+  ASSERT_TRUE(one);
+  EXPECT_EQ(one->local_rank(), 1);
+  EXPECT_EQ(one->device_index(), 0);
+  unsetenv(env::kLocalRank);
+  auto zero = CreateRank(agent, 0);
+  ASSERT_TRUE(zero);
+  EXPECT_EQ(zero->device_index(), zero->local_rank());
 }
 
 TEST_F(ContextTest, CheckpointsAreReported) {

@@ -2,6 +2,9 @@
 
 #include <sys/un.h>
 
+#include <charconv>
+#include <cstring>
+
 #include "base/env.h"
 
 namespace muster {
@@ -37,6 +40,15 @@ Result<std::optional<AgentAddress>> ReadEnvironment(const EnvironmentLookup& loo
                                           " characters, more than a socket's name can have");
   }
   if (agent.worker_id.empty()) return Invalid(env::kWorkerId, "is empty");
+  if (const char* text = lookup(env::kLocalRank)) {
+    const char* end = text + std::strlen(text);
+    int index = 0;
+    auto [stop, error] = std::from_chars(text, end, index);
+    if (error != std::errc() || stop != end || index < 0) {
+      return Invalid(env::kLocalRank, "is '" + std::string(text) + "', no whole number");
+    }
+    agent.device_index = index;
+  }
   return std::optional<AgentAddress>(std::move(agent));
 }
 

@@ -15,6 +15,8 @@ struct AgentAddress {
   // Abstract Unix socket, without the leading NUL byte.
   std::string socket;
   std::string worker_id;
+  // LOCAL_RANK; none if a wrapper took it away.
+  std::optional<int> device_index = {};
 
   friend bool operator==(const AgentAddress&, const AgentAddress&) = default;
 };
