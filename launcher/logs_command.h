@@ -7,8 +7,9 @@
 
 namespace muster::launcher {
 
-// `words` follow "logs". Returns the exit code: 0, 1 if stdout can't be written, 64 for a slip.
-// With --follow it ends by a signal, or when nobody reads its output any more.
+// `words` follow "logs". Returns the exit code: 0, 1 if stdout can't be written, 64 for a slip or
+// if there are no such files. With --follow it ends when the job has ended as far as its agents'
+// files lie there, by a signal, or when nobody reads its output any more.
 int LogsCommand(std::span<const std::string> words);
 
 }  // namespace muster::launcher

@@ -1,12 +1,15 @@
 #!/usr/bin/python3
 """Where the workers' output goes: console, prefixes, files."""
 import os
+import re
 import resource
 import signal
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import process_kit
+from process_kit import wait_for
 
 SPEAK = "echo out $RANK; echo err $RANK >&2"
 
@@ -196,6 +199,21 @@ class Logs(process_kit.Case):
         self.assertEqual(lines, sorted(lines, key=lambda line: line[:4]))
         some = self.run_to_end("logs", "logs", "--rank=1", "--attempt=1")
         self.assertEqual(some.out, "[1.1]: out 1\n[1.1 err]: err 1\n")
+        some = self.run_to_end("logs", "logs", "--local-rank=0", "--attempt=1")
+        self.assertEqual(some.out, "[1.0]: out 0\n[1.0 err]: err 0\n")
+        # To its end, which has been.
+        followed = self.run_to_end("logs", "-f", "logs")
+        self.assert_ends(followed, 0, "muster: the agent has ended with exit code 0\n")
+        self.assertEqual(sorted(followed.out.splitlines()), sorted(lines))
+        for words, sentence in (
+                (["--rank=9"], "muster: --rank=9: the job has no rank 9; its ranks are 0 to 1\n"),
+                (["-f", "--rank=9"], "--rank=9: the job has no rank 9; its ranks are 0 to 1\n"),
+                (["--local-rank=2"], '--local-rank=2: no node of "logs" has local rank 2; there are'),
+                (["--attempt=2"], 'no log files of attempt 2 in "logs"; there are those of attempts 0-1\n'),
+                (["-f", "--attempt=2"], "there are those of attempts 0-1\n")):
+            absent = self.run_to_end("logs", "logs", *words)
+            self.assert_ends(absent, 64, sentence)
+            self.assertEqual(absent.out, "")
 
     def test_growing_files_are_followed(self):
         process = self.start("run", "--standalone", "--nproc-per-node=2", "--log-dir=logs", "-r1",
@@ -214,13 +232,94 @@ class Logs(process_kit.Case):
         self.write("go.1", "")
         follower.wait_for_output("[1.1]: more\n")
         self.assert_ends(process, 0)
+        self.assert_ends(follower, 0, "muster: the agent has ended with exit code 0\n")
         self.assertNotIn(".0]", follower.out)
-        follower.signal(signal.SIGTERM)
+
+    def test_the_last_words_of_a_job_are_shown_before_a_follower_ends(self):
+        process = self.start("run", "--standalone", "--log-dir=logs", "--tee=1", "--no-python",
+                             "sh", "-c", "echo began; until [ -e go ]; do sleep 0.05; done; "
+                             "seq 20000; printf 'no newline'; exit 3")
+        process.wait_for_output("began\n")
+        follower = self.start("logs", "-f", "logs")
+        self.write("go", "")
+        self.assert_ends(process, 3)
+        self.assert_ends(follower, 0, "the agent has ended with exit code 3\n")
+        self.assertEqual(follower.out.splitlines(),
+                         ["[0.0]: " + word for word in
+                          ["began", *map(str, range(1, 20001)), "no newline"]])
+
+    def test_a_follower_ends_with_an_agent_that_is_killed(self):
+        process = self.start("run", "--standalone", "--log-dir=logs", "--tee=1", "--no-python",
+                             "sh", "-c", "echo began; sleep 600")
+        process.wait_for_output("began\n")
+        follower = self.start("logs", "-f", "logs")
+        follower.wait_for_output("[0.0]: began\n")
+        process.signal(signal.SIGSTOP)
+        # Silence is no end.
+        time.sleep(1)
+        self.assertTrue(follower.is_running())
+        process.signal(signal.SIGKILL)
+        self.assert_ends(follower, 0, "muster: the agent was killed\n")
+
+    def test_nodes_that_share_a_folder_are_read_together(self):
+        endpoint = "--rdzv-endpoint=127.0.0.1:%d" % process_kit.free_port()
+        script = "echo out $RANK; echo err $RANK >&2; until [ -e go ]; do sleep 0.05; done; echo end"
+        nodes = [self.start("run", "--nnodes=2", endpoint, "--rdzv-id=job", "--nproc-per-node=2",
+                            "--local-addr=127.0.0.%d" % i, "--log-dir=logs", "--tee=3",
+                            "--no-python", "sh", "-c", script) for i in (1, 2)]
+        for node in nodes:
+            wait_for(lambda: all(text.replace("]: ", "]:").count(word) == 2 for text, word in
+                                 ((node.out, "]:out"), (node.err, "]:err"))), "both workers")
+        name = os.listdir(os.path.join(self.work, "logs"))[0]
+        # Of the same run id, and no part of it.
+        other = "--rdzv-endpoint=127.0.0.1:%d" % process_kit.free_port()
+        self.assert_ends(self.run_to_end("run", "--nnodes=1", other, "--rdzv-id=job",
+                                         "--log-dir=logs", "--tee=3", "--no-python", "echo",
+                                         "another"), 0)
+        self.assertEqual(len(os.listdir(os.path.join(self.work, "logs"))), 3)
+        os.utime(os.path.join(self.work, "logs", name), (time.time() + 60,) * 2)
+        follower = self.start("logs", "-f", "logs")
+        one = self.start("logs", "-f", "logs", "--rank=3")
+        alone = self.run_to_end("logs", os.path.join("logs", name), "--rank=3")
+        for rank in range(4):
+            wait_for(lambda: "out %d\n" % rank in follower.out, "each rank")
+        self.write("go", "")
+        for node in nodes:
+            self.assert_ends(node, 0)
+        for reader in (follower, one):
+            self.assert_ends(reader, 0, "muster: all 2 agents have ended\n")
+        shown = self.run_to_end("logs", "logs").out
+        self.assertNotIn("another", shown)
+        plain = re.sub(r"^(\[0\.\d) \S+\(127\.0\.0\.[12]\)", r"\1", shown, flags=re.M)
+        self.assertEqual(plain, "".join("[0.%d]: out %d\n[0.%d]: end\n[0.%d err]: err %d\n" %
+                                        ((rank,) * 5) for rank in range(4)))
+        self.assertEqual(sorted(follower.out.splitlines()), sorted(shown.splitlines()))
+        self.assertEqual(sorted(one.out.splitlines()),
+                         sorted(line for line in shown.splitlines() if line.startswith("[0.3 ")))
+        # One agent's folder alone has that rank, or says which it has.
+        if alone.wait() == 0:
+            self.assertIn("out 3\n", alone.out)
+        else:
+            self.assert_ends(alone, 64, "there are those of ranks 0-1 (each node has its own")
+
+    def test_a_tree_without_a_record(self):
+        """torchrun's."""
+        folder = os.path.join(self.work, "logs", "none_x", "attempt_0", "1")
+        os.makedirs(folder)
+        self.write(os.path.join(folder, "stdout.log"), "one\n")
+        self.assertEqual(self.run_to_end("logs", "logs", "--local-rank=1").out, "[0.1]: one\n")
+        self.assert_ends(self.run_to_end("logs", "logs", "--rank=1"), 64,
+                         "use --local-rank, there are local ranks 1\n")
+        follower = self.start("logs", "-f", "logs")
+        follower.wait_for_output("[0.1]: one\n")
+        wait_for(lambda: "doesn't say when its job ends" in follower.err, "the hint")
+        follower.signal(signal.SIGINT)
         follower.wait()
 
     def test_a_slip_ends_in_one_sentence(self):
         for words, sentence in ((["none"], '"none" is no folder; name the --log-dir'),
                                 ([], "no folder was named; usage: muster logs"),
+                                (["--rank=1", "--local-rank=1", "."], "exclude each other"),
                                 (["--rank=x", "."], '--rank: "x" is not valid')):
             self.assert_ends(self.run_to_end("logs", *words), 64, sentence)
 
