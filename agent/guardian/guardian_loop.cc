@@ -260,7 +260,7 @@ void GuardianLoop::LookForLeft() {
   // Without a child a subreaper has no descendant: the common case needs no look at /proc.
   if (HasChildren()) {
     for (const Process& process : DescendantsOf(getpid())) {
-      if (preloaded_.IsItsPid(process.pid)) continue;
+      if (preloaded_.IsItsOwn(process)) continue;
       seen.pids.push_back(process.pid);
       seen.sessions[process.pid] = process.session;
       seen_[process.pid] = process;

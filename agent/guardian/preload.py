@@ -1,5 +1,8 @@
-# Runs in a Python that the guardian has started for `--preload`: imports the modules once, then forks a worker
-# whenever the guardian asks, which goes on as a fresh `python3 -u [-m] SCRIPT ARGUMENTS...` would.
+# Runs in a Python that the guardian has started for `--preload`: imports the modules once, then makes a worker
+# whenever the guardian asks, which goes on as a fresh `python3 -u [-m] SCRIPT ARGUMENTS...` would. A fork takes long
+# with all that was imported (torch: 12 ms, and 27 ms for the end of the process between, one worker after another), so
+# when nothing is asked for, spares are forked: as many as were last asked for at once. They are in our session, by
+# which the guardian knows them, until they become workers.
 #
 # Started by agent/guardian/preloaded_python.cc as
 #   python3 -u -c BOOTSTRAP THIS_SOURCE MODULES SCRIPT_OR_-m ...
@@ -17,6 +20,7 @@ import ctypes
 import gc
 import importlib
 import os
+import select
 import signal
 import socket
 import struct
@@ -26,6 +30,8 @@ import time
 FILE = "<preload>"
 PR_SET_PDEATHSIG = 1
 MAX_REQUEST = 16 << 20
+# So long after a request no spare is forked: the workers that were asked for are starting.
+QUIET_SECONDS = 1.0
 
 
 class Reader:
@@ -50,12 +56,30 @@ class Reader:
         return [self.text() for _ in range(self.number())]
 
 
+class Request:
+    """For one worker, as it came."""
+
+    def __init__(self, body, fds):
+        self.body = body
+        self.fds = fds
+
+    def pass_on(self, link):
+        size = struct.pack("=q", len(self.body))
+        rights = struct.pack("=3i", *self.fds)
+        link.sendmsg([size], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+        link.sendall(self.body)
+
+    def close(self):
+        for fd in self.fds:
+            os.close(fd)
+
+
 def say(control, line):
     control.sendall(line.replace("\n", " ").encode("utf-8", "backslashreplace") + b"\n")
 
 
 def receive(control):
-    """One request and its three descriptors; None at the end of the socket."""
+    """One request; None at the end of the socket."""
     head, control_data, _, _ = control.recvmsg(8, socket.CMSG_SPACE(3 * 4))
     fds = []
     for level, kind, data in control_data:
@@ -79,7 +103,7 @@ def receive(control):
             return None
         parts.append(part)
         missing -= len(part)
-    return Reader(b"".join(parts)), fds
+    return Request(b"".join(parts), fds)
 
 
 def set_search_path(command):
@@ -169,19 +193,25 @@ def reseed():
         torch.default_generator.seed()
 
 
-def become_worker(imports, forker, argv, environment, ignores_child_signal, cpus, fds):
-    """Leaves nothing of us in the process but what was imported."""
-    os.setsid()
-    for number, fd in enumerate(fds):
-        os.dup2(fd, number)
-    for fd in fds:
-        os.close(fd)
-    # The guardian, a subreaper, becomes our parent when the forker has gone.
+def await_guardian(imports, forker):
+    """The guardian, a subreaper, becomes our parent when the forker has gone."""
     while os.getppid() == forker:
         time.sleep(0.0001)
     imports.libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != imports.guardian:
         os._exit(127)
+
+
+def become_worker(imports, request):
+    """Leaves nothing of us in the process but what was imported. Returns the worker's command line."""
+    reader, fds = Reader(request.body), request.fds
+    argv, environment, ignores_child_signal = reader.texts(), reader.texts(), reader.number() != 0
+    cpus = reader.numbers()
+    os.setsid()
+    for number, fd in enumerate(fds):
+        os.dup2(fd, number)
+    for fd in fds:
+        os.close(fd)
     if cpus:
         try:
             os.sched_setaffinity(0, cpus)
@@ -200,6 +230,7 @@ def become_worker(imports, forker, argv, environment, ignores_child_signal, cpus
     importlib.invalidate_caches()
     if hasattr(sys, "orig_argv"):
         sys.orig_argv = [os.fsdecode(word) for word in argv]
+    return [os.fsdecode(word) for word in argv]
 
 
 def run(python, words):
@@ -261,6 +292,93 @@ def run_as_python(python, words):
         raise
 
 
+class Spares:
+    """Processes that wait to become workers; they end with us, and with the guardian."""
+
+    def __init__(self, control, imports):
+        self.control = control
+        self.imports = imports
+        self.links = []  # of (pid, socket)
+        self.wanted = 0
+        self.asked_at_once = 0
+
+    def wait(self):
+        """Until there is a request. Returns one in a spare whose turn has come, else None."""
+        while not select.select([self.control], [], [], self.patience())[0]:
+            self.wanted = max(self.wanted, self.asked_at_once)
+            self.asked_at_once = 0
+            if len(self.links) < self.wanted:
+                request = self.fork()
+                if request is not None:
+                    return request
+        self.asked_at_once += 1
+        return None
+
+    def patience(self):
+        if self.asked_at_once > 0:
+            return QUIET_SECONDS
+        return 0 if len(self.links) < self.wanted else None
+
+    def fork(self):
+        ours, theirs = socket.socketpair()
+        try:
+            forker = os.fork()
+        except OSError:
+            self.wanted = 0  # workers are forked when they are asked for, or it is said why they can't be
+            return None
+        if forker == 0:
+            return self.become_spare(os.getpid(), ours, theirs)
+        theirs.close()
+        wait_for(forker)
+        pid = ours.recv(8)
+        if len(pid) == 8:
+            self.links.append((struct.unpack("=q", pid)[0], ours))
+        else:
+            self.wanted = 0
+        return None
+
+    def become_spare(self, forker, ours, theirs):
+        try:
+            if os.fork() != 0:
+                os._exit(0)
+        except OSError:
+            os._exit(0)
+        self.control.close()
+        ours.close()
+        self.forget()
+        await_guardian(self.imports, forker)
+        theirs.sendall(struct.pack("=q", os.getpid()))
+        request = receive(theirs)
+        if request is None:
+            os._exit(0)
+        theirs.close()
+        return request
+
+    def give(self, request):
+        """The pid of the worker that a spare becomes; None if there is none."""
+        while self.links:
+            pid, link = self.links.pop()
+            try:
+                request.pass_on(link)
+                return pid
+            except OSError:
+                pass  # somebody has killed it
+            finally:
+                link.close()
+        return None
+
+    def forget(self):
+        for _, link in self.links:
+            link.close()
+
+
+def wait_for(child):
+    try:
+        os.waitpid(child, 0)
+    except ChildProcessError:
+        pass  # SIGCHLD is ignored: it has ended, and nobody is to be reaped
+
+
 def fork_worker(control):
     """Forks twice, so that the guardian becomes the worker's parent and reaps it itself.
 
@@ -278,22 +396,25 @@ def fork_worker(control):
             return forker
         say(control, "pid %d" % worker)
         os._exit(0)
-    try:
-        os.waitpid(forker, 0)
-    except ChildProcessError:
-        pass  # SIGCHLD is ignored: it has ended, and nobody is to be reaped
+    wait_for(forker)
     return None
 
 
 def serve(control, imports):
-    """Forks workers until the socket ends. Returns in each worker: the Python that was named, and what it is to run."""
+    """Makes workers until the socket ends. Returns in each worker what it was asked to be."""
+    spares = Spares(control, imports)
     while True:
+        own = spares.wait()
+        if own is not None:
+            return own
         request = receive(control)
         if request is None:
             os._exit(0)
-        reader, fds = request
-        argv, environment, ignores_child_signal = reader.texts(), reader.texts(), reader.number() != 0
-        cpus = reader.numbers()
+        pid = spares.give(request)
+        if pid is not None:
+            say(control, "pid %d" % pid)
+            request.close()
+            continue
         try:
             forker = fork_worker(control)
         except OSError as error:
@@ -301,11 +422,10 @@ def serve(control, imports):
             forker = None
         if forker is not None:
             control.close()
-            become_worker(imports, forker, argv, environment, ignores_child_signal, cpus, fds)
-            words = [os.fsdecode(word) for word in argv]
-            return words[0], words[words.index("-u") + 1 :]
-        for fd in fds:
-            os.close(fd)
+            spares.forget()
+            await_guardian(imports, forker)
+            return request
+        request.close()
 
 
 def main():
@@ -324,9 +444,8 @@ def main():
     request = receive(control)
     if request is None:
         os._exit(0)
-    reader, fds = request
-    for fd in fds:
-        os.close(fd)
+    request.close()
+    reader = Reader(request.body)
     reader.texts()
     given = variables(reader.texts())
     refusal = import_all(modules)
@@ -337,7 +456,8 @@ def main():
     gc.collect()
     gc.freeze()  # a collection in a worker would copy every page that holds an object
     say(control, "ready")
-    run_as_python(*serve(control, imports))
+    words = become_worker(imports, serve(control, imports))
+    run_as_python(words[0], words[words.index("-u") + 1 :])
 
 
 main()

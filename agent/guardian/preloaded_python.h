@@ -1,7 +1,7 @@
-// A Python process that has imported what the workers need, and forks them: in place of fork and
-// exec a worker then starts in milliseconds. What it runs is agent/guardian/preload.py. Owned by
-// the guardian's loop and used on its thread only; the process dies with the guardian. The workers
-// become children of the guardian, as all others.
+// A Python process that has imported what the workers need, and forks them, beforehand where it
+// can: in place of fork and exec a worker then starts in milliseconds. What it runs is
+// agent/guardian/preload.py. Owned by the guardian's loop and used on its thread only; the process
+// dies with the guardian. The workers become children of the guardian, as all others.
 #ifndef MUSTER_AGENT_GUARDIAN_PRELOADED_PYTHON_H_
 #define MUSTER_AGENT_GUARDIAN_PRELOADED_PYTHON_H_
 
@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/guardian/process_tree.h"
 #include "agent/guardian/worker_fork.h"
 #include "base/instant.h"
 
@@ -43,8 +44,12 @@ class PreloadedPython {
   // is to be started afresh, as all others. Waits for the answer, for two seconds at most.
   std::optional<pid_t> Fork(const WorkerImage& image);
 
-  // Is not a worker, nor left over from one.
   bool IsItsPid(pid_t pid) const { return pid_ > 0 && pid == pid_; }
+  // Is not a worker, nor left over from one: the process itself, or a spare that waits in its
+  // session to become a worker.
+  bool IsItsOwn(const Process& process) const {
+    return IsItsPid(process.pid) || IsItsPid(process.session);
+  }
   // It was reaped.
   void Ended();
 

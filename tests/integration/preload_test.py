@@ -140,12 +140,24 @@ class Lifetime(process_kit.Case):
         wait_for(lambda: all(os.path.exists(os.path.join(self.work, "up.%d" % i)) for i in (0, 1)), "both workers")
         return process
 
-    def preloaded(self, process):
+    def not_yet_workers(self, process):
+        """The preloaded process, and spares that wait in its session."""
         guardian = process_kit.guardian_of(process.pid)
-        found = [pid for pid in process_kit.all_pids() if process_kit.parent_of(pid) == guardian and
-                 process_kit.read("/proc/%d/cmdline" % pid).startswith(b"muster-preload json")]
+        return [pid for pid in process_kit.all_pids() if process_kit.parent_of(pid) == guardian and
+                process_kit.read("/proc/%d/cmdline" % pid).startswith(b"muster-preload json")]
+
+    def preloaded(self, process):
+        found = [pid for pid in self.not_yet_workers(process) if os.getsid(pid) == pid]
         self.assertEqual(len(found), 1)
         return found[0]
+
+    def spares(self, process):
+        """Both, once they are there."""
+        def find():
+            found = set(self.not_yet_workers(process)) - {self.preloaded(process)}
+            return found if len(found) == 2 else None
+
+        return wait_for(find, "two spares")
 
     def test_ps_shows_the_workers_command(self):
         process = self.start_sleepers()
@@ -153,6 +165,54 @@ class Lifetime(process_kit.Case):
         shown = [process_kit.read("/proc/%d/cmdline" % pid) for pid in process_kit.all_pids()
                  if process_kit.parent_of(pid) == guardian]
         self.assertEqual(sum(b"sleep.py" in line for line in shown), 2, shown)
+        process.signal(signal.SIGTERM)
+        process.wait()
+
+    # Notes its pid, and ends when its round may; the last round well.
+    ROUNDS = ("import os, time\nrank, attempt = os.environ['RANK'], int(os.environ['TORCHELASTIC_RESTART_COUNT'])\n"
+              "name = 'pid.%d.%s' % (attempt, rank)\nopen(name + '~', 'w').write(str(os.getpid()))\n"
+              "os.rename(name + '~', name)\n"
+              "while not os.path.exists('go.%d' % attempt):\n    time.sleep(0.01)\nos._exit(attempt < 2)\n")
+
+    def workers_of(self, attempt):
+        paths = [os.path.join(self.work, "pid.%d.%d" % (attempt, rank)) for rank in (0, 1)]
+        wait_for(lambda: all(os.path.exists(path) for path in paths), "both workers")
+        return {int(process_kit.read(path)) for path in paths}
+
+    def test_the_workers_of_the_next_round_are_forked_beforehand(self):
+        script = self.write("t.py", self.ROUNDS)
+        process = self.start("run", "--standalone", "--nproc-per-node=2", "--preload=json", "--max-restarts=2", script)
+        self.workers_of(0)
+        for attempt in (0, 1):
+            spares = self.spares(process)
+            self.write("go.%d" % attempt, "")
+            self.assertEqual(self.workers_of(attempt + 1), spares)
+        self.spares(process)
+        self.write("go.2", "")
+        self.assert_ends(process, 0)
+        # They were nobody's left-overs.
+        self.assertNotIn("left", process.err)
+        self.assertEqual(process_kit.tagged(self.tag), [])
+
+    def test_a_spare_that_is_gone_is_missed_by_nobody(self):
+        script = self.write("t.py", self.ROUNDS)
+        process = self.start("run", "--standalone", "--nproc-per-node=2", "--preload=json", "--max-restarts=2", script)
+        self.workers_of(0)
+        spares = self.spares(process)
+        for pid in spares:
+            os.kill(pid, signal.SIGKILL)
+        self.write("go.0", "")
+        self.assertFalse(self.workers_of(1) & spares)
+        for attempt in (1, 2):
+            self.write("go.%d" % attempt, "")
+        self.assert_ends(process, 0)
+        self.assertNotIn("without --preload", process.err)
+
+    def test_spares_end_with_the_preloaded_process(self):
+        process = self.start_sleepers()
+        spares = self.spares(process)
+        os.kill(self.preloaded(process), signal.SIGKILL)
+        wait_for(lambda: not any(process_kit.is_alive(pid) for pid in spares), "the end of the spares")
         process.signal(signal.SIGTERM)
         process.wait()
 
