@@ -16,6 +16,8 @@ void JobMachine::Rules::OnAttach(SessionId session, const Attach& attach) {
     Unbind(before);
     graces_.Renew(before.id, input_.now);
   }
+  const JobPast past = PastOf(attach);
+  if (options_.record.verdict && past.round > options_.record.world.round) VoidVerdict(attach);
   if (IsFinal()) return AttachAfterEnd(session, attach);
   if (auto released = released_.find(attach.incarnation); released != released_.end()) {
     // It was let go and didn't hear of it.
@@ -24,7 +26,6 @@ void JobMachine::Rules::OnAttach(SessionId session, const Attach& attach) {
     return;
   }
   std::optional<std::string> problem = MalformedAttach(attach);
-  const JobPast past = PastOf(attach);
   if (!problem && terms_) {
     problem = Disagreement(*terms_, opener_, attach);
     if (!problem) problem = AddressProblem(opener_, attach);
@@ -53,6 +54,21 @@ void JobMachine::Rules::OnAttach(SessionId session, const Attach& attach) {
     return AttachRunning(session, attach);
   }
   AttachNewcomer(session, attach);
+}
+
+void JobMachine::Rules::VoidVerdict(const Attach& later) {
+  Note("node " + later.node_name + " has seen round " + std::to_string(later.highest_round.value) +
+       ", after the end that was kept: the job goes on");
+  options_.record.verdict.reset();
+  verdict_.reset();
+  state_ = JobState::kGathering;
+  // They were told of that end.
+  while (!members_.empty()) {
+    Member& member = members_.begin()->second;
+    if (member.session) effects_.emplace_back(EndSession{*member.session});
+    RemoveMember(member);
+  }
+  gone_.clear();
 }
 
 void JobMachine::Rules::YieldTo(const Attach& veteran) {

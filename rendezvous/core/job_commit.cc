@@ -43,11 +43,25 @@ void JobMachine::Rules::Handle(Member& member, const CommitDone& message) {
                                      " is over; its checkpoints can't be committed"});
     return;
   }
-  const bool is_new = round_->commits.Publish(message.commit) &&
-                      last_commit_.Add(message.commit, round_->world.round);
+  const bool is_published = round_->commits.Publish(message.commit);
+  const bool is_new = is_published && last_commit_.Add(message.commit, round_->world.round);
+  if (!is_new && round_->is_recovered && round_->world.round < last_commit_.round()) {
+    // A world that outlived a rendezvous, while a later one committed that doesn't run any more.
+    SendTo(member,
+           CommitRefused{message.world, message.commit,
+                         "a node was in round " + std::to_string(last_commit_.round().value) +
+                             ", which knew of step " + std::to_string(last_commit_->step) +
+                             "; what the older " + RoundName() + " saves can't be committed"});
+    return;
+  }
   if (!is_new) {
     // Its answer comes with the stop; one to an older commit would let it go on, too.
     if (round_->is_note_withheld) return;
+    if (is_published && !round_->is_recovered) {
+      // Another world got further; who leaves with this checkpoint does so all the same.
+      round_->agreement.Save(message.commit.step);
+      return TellOfCommit(member.id);
+    }
     if (last_commit_.has_value()) SendTo(member, CommitNoted{round_->world, *last_commit_});
     return;
   }

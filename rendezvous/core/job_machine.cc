@@ -68,6 +68,7 @@ JobMachine::Rules::Rules(std::string run_id, JobOptions options, Instant started
 std::vector<JobEffect> JobMachine::Rules::Step(const StepInput& input, const JobEvent& event) {
   input_ = input;
   effects_.clear();
+  if (std::exchange(options_.record_is_new, false)) Keep(/*before_the_rest=*/true);
   if (!wakeup_.IsNever() && input.now - wakeup_ > options_.lease / 3) {
     // This process stood still (SIGSTOP, a paused machine, overload), so what looks like the
     // agents' silence is our own deafness.
@@ -76,7 +77,11 @@ std::vector<JobEffect> JobMachine::Rules::Step(const StepInput& input, const Job
     graces_.RestartAll(input.now + kPauseBetweenTries);
   }
   std::visit([this](const auto& e) { On(e); }, event);
+  const Instant was_due_at = wakeup_;
   wakeup_ = ComputeWakeup();
+  // What is due stays so until TimePassed has served it: other events may come first, and again and
+  // again.
+  if (!std::holds_alternative<TimePassed>(event) && was_due_at <= input.now) wakeup_ = was_due_at;
   return std::exchange(effects_, {});
 }
 

@@ -195,6 +195,8 @@ struct JobOptions {
   Duration startup_quiet = std::chrono::seconds(1);
   // What an earlier life of the rendezvous kept in --state-dir.
   JobRecord record{};
+  // What is kept is still another one: to be kept before anything is said.
+  bool record_is_new = false;
   // What forgives a node's losses besides a commit, and how long it is set aside at most
   // (node_losses.h).
   Duration good_uptime = std::chrono::seconds(60);

@@ -516,5 +516,37 @@ TEST(JobMachine, StatusTellsTheNodesAndTheRound) {
   EXPECT_FALSE(story.machine().IsDone());
 }
 
+// Each message that was handled before the timer used to put the next one off: in a job of many
+// nodes there is always another one.
+TEST(JobMachine, ATimerThatIsDueIsNotPutOffByOtherEvents) {
+  JobStory story({.min = 1, .max = 3});
+  for (const char* agent : {"a", "b", "c"}) story.Attach(agent);
+  story.Feed(NodeDrained{{.bytes = {1, 'b', 0}}});
+  for (int i = 0; i < 10; ++i) {
+    story.Oversleep(300);
+    for (const char* agent : {"a", "b", "c"}) story.Send(agent, Heartbeat{1});
+  }
+  EXPECT_LE(story.machine().NextWakeup(), story.now());
+  story.Feed(TimePassed{});
+  EXPECT_EQ(story.machine().state(), JobState::kStopping) << "the node leaves";
+  EXPECT_GT(story.machine().NextWakeup(), story.now()) << "it was served";
+}
+
+TEST(JobMachine, NorIsTheEndOfTheQuietTimeAfterARestart) {
+  JobStory story({.min = 2, .max = 2, .startup_quiet_ms = 1000});
+  for (const char* agent : {"a", "b"}) story.Attach(agent);
+  story.Lapse(1000);
+  story.RestartRendezvous();
+  for (const char* agent : {"a", "b"}) story.Attach(agent, {.is_running = true});
+  story.WorkerFails("a", 0, 1);
+  for (const char* agent : {"a", "b"}) story.StopDone(agent);
+  EXPECT_EQ(story.machine().state(), JobState::kStopping) << "a newer world may still report";
+  story.Oversleep(1500);
+  for (const char* agent : {"a", "b"}) story.Send(agent, Heartbeat{1});
+  EXPECT_LE(story.machine().NextWakeup(), story.now());
+  story.Feed(TimePassed{});
+  EXPECT_EQ(story.Last<StartRound>("a")->world.round, RoundId(2));
+}
+
 }  // namespace
 }  // namespace muster::rendezvous

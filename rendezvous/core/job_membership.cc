@@ -139,6 +139,7 @@ void JobMachine::Rules::FormRound() {
   round_->world_size = assignment.world_size;
   round_->restarts_charged = ledger_.charged();
   round_->resume = last_commit_.get();
+  last_commit_.RoundIsFormed(highest_round_);
   options_.record.commit.reset();
   round_->began = input_.now;
   round_->Resize(assignment.places.size());

@@ -89,5 +89,86 @@ TEST(JobRecord, ARestartedRendezvousTellsTheResultThatItKept) {
   EXPECT_TRUE(story.machine().IsDone());
 }
 
+// Without a state directory: others had begun anew when one came back that had seen more rounds.
+TEST(JobRecord, ANodeOfAnEarlierWorldDoesNotOutrankWhatIsCommittedHere) {
+  JobStory story({.min = 2, .max = 3});
+  story.Attach("a");
+  story.Attach("b");
+  story.Lapse(6000);
+  const World world = story.world("a");
+  story.Send("a", CommitDone{world, {1860, "/c/1860"}});
+  story.Attach("c", {.last_commit_step = 1020, .highest_round = 2});
+  EXPECT_EQ(story.machine().Status(story.now()).last_commit->step, 1860);
+  story.Send("a", CommitDone{world, {1880, "/c/1880"}});
+  EXPECT_EQ(story.Last<CommitNoted>("a")->commit.step, 1880);
+  EXPECT_EQ(story.record().commit->step, 1880);
+}
+
+// A world that outlived the rendezvous, while a later round that it knows nothing of is over.
+TEST(JobRecord, WhatAnOlderWorldSavesIsRefusedInWords) {
+  JobStory story({.min = 2, .max = 3});
+  story.Attach("a");
+  story.Attach("b");
+  story.Lapse(6000);
+  story.RestartRendezvous();
+  for (const char* agent : {"a", "b"}) story.Attach(agent, {.is_running = true});
+  ASSERT_EQ(story.machine().state(), JobState::kRunning);
+  // It waits for the next checkpoint.
+  story.Send("a", CommitDone{story.world("a"), {10, "/c/10"}});
+  story.Attach("c", {.last_commit_step = 70, .highest_round = 4});
+  story.Send("a", CommitDone{story.world("a"), {20, "/c/20"}});
+  const auto* refused = story.Last<CommitRefused>("a");
+  ASSERT_NE(refused, nullptr);
+  EXPECT_EQ(refused->reason,
+            "a node was in round 4, which knew of step 70; what the older round 1 saves can't be "
+            "committed");
+}
+
+// How the job of two nodes ends that is left by one of them; it says "run it again".
+JobRecord EndToBeRunAgain(JobStory& story) {
+  story.Attach("a");
+  story.Attach("b");
+  story.Leave("a");
+  story.StopDone("b");
+  EXPECT_EQ(story.record().verdict->exit_code, 75);
+  return story.record();
+}
+
+TEST(JobRecord, AJobThatIsOpenedAnewIsKeptBeforeAnybodyIsToldOfIt) {
+  JobStory story({.min = 2, .max = 2});
+  EndToBeRunAgain(story);
+  story.Break("b");
+  Attach newcomer;
+  story.RestartRendezvous(story.machine().OpenedAnewBy(newcomer).value(), /*record_is_new=*/true);
+  story.Attach("a", {.life = 1, .highest_round = 0});
+  const auto* kept = std::get_if<KeepRecord>(&story.last_effects().front());
+  ASSERT_NE(kept, nullptr);
+  EXPECT_TRUE(kept->before_the_rest);
+  EXPECT_EQ(kept->record.world.round, RoundId(1));
+  EXPECT_EQ(kept->record.verdict, std::nullopt);
+  // Once.
+  story.Send("a", Heartbeat{1});
+  for (const JobEffect& effect : story.last_effects())
+    EXPECT_FALSE(std::holds_alternative<KeepRecord>(effect));
+}
+
+// The disk was full when the job began anew.
+TEST(JobRecord, AnEndThatIsOlderThanWhatANodeHasSeenDoesNotCount) {
+  JobStory story({.min = 2, .max = 2});
+  const JobRecord over = EndToBeRunAgain(story);
+  story.RestartRendezvous({.world = over.world});
+  for (const char* agent : {"a", "b"}) story.Attach(agent, {.life = 1, .highest_round = 0});
+  ASSERT_EQ(story.world("a").round, RoundId(2));
+  story.RestartRendezvous(over);
+  story.Attach("late", {.highest_round = 0});
+  EXPECT_EQ(story.Last<JobEnded>("late")->verdict.exit_code, 75) << "as far as is known";
+  for (const char* agent : {"a", "b"})
+    story.Attach(agent, {.life = 1, .is_running = true, .highest_round = 2});
+  EXPECT_EQ(story.machine().state(), JobState::kRunning);
+  EXPECT_EQ(story.CountOf<JobEnded>("b"), 1) << "in its first life";
+  EXPECT_EQ(story.record().verdict, std::nullopt);
+  EXPECT_EQ(story.record().world.round, RoundId(2));
+}
+
 }  // namespace
 }  // namespace muster::rendezvous

@@ -80,6 +80,7 @@ class JobMachine::Rules {
 
   // ---- job_attach.cc ----
   void OnAttach(SessionId session, const Attach& attach);
+  void VoidVerdict(const Attach& later);
   void YieldTo(const Attach& veteran);
   void AttachNewcomer(SessionId session, const Attach& attach);
   void Reattach(Member& member, SessionId session, const Attach& attach);
@@ -171,7 +172,7 @@ class JobMachine::Rules {
   void ResendAgreement(const Member& member, size_t index);
   void KnowStep(size_t index);
   const std::string run_id_;
-  // All but what was kept of the commit stays as it is.
+  // All but what was kept stays as it is.
   JobOptions options_;
   const Instant quiet_until_;
   // Who ran a world before this rendezvous and hasn't said so by then is out of contact, and has
@@ -207,8 +208,7 @@ class JobMachine::Rules {
   RoundId highest_round_;
   // The current round: running, stopping or being recovered.
   std::optional<Round> round_;
-  // This machine has formed a round itself, so no other world can be newer.
-  bool has_formed_ = false;
+  bool has_formed_ = false;  // a round, itself: no other world can be newer
   // A round ran in this life of the rendezvous: the next closes without a last call.
   bool is_reforming_ = false;
   Instant recover_deadline_ = Instant::Never();

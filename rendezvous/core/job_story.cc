@@ -95,10 +95,11 @@ JobStory::JobStory(Options options) : options_(options) {
   RestartRendezvous({.world = {RoundId(options.highest_round), WorldId()}});
 }
 
-void JobStory::RestartRendezvous(const JobRecord& record) {
+void JobStory::RestartRendezvous(const JobRecord& record, bool record_is_new) {
   JobOptions options;
   options.startup_quiet = milliseconds(options_.startup_quiet_ms);
   options.record = record;
+  options.record_is_new = record_is_new;
   if (machine_) Write("rendezvous restarts");
   machine_ = std::make_unique<JobMachine>("j", options, now_);
   sessions_.clear();

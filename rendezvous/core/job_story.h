@@ -75,6 +75,8 @@ class JobStory {
 
   // Lets `ms` pass: the timer rings when the machine wants it to, and agents send heartbeats.
   void Lapse(int64_t ms);
+  // Time passes in which nobody handles anything, the timer neither: a busy moment of the process.
+  void Oversleep(int64_t ms) { now_ = now_ + std::chrono::milliseconds(ms); }
   // From now on its heartbeats say that all of its workers ask whether to save.
   void CanSave(const std::string& agent, bool can_save = true);
   // From now on (or no more) this agent sends no heartbeats.
@@ -93,7 +95,7 @@ class JobStory {
   void Leave(const std::string& agent) { Send(agent, muster::Leave{"stopped by SIGTERM"}); }
   void Feed(const JobEvent& event);
   // The rendezvous dies with all its sessions and another one starts, knowing nothing else.
-  void RestartRendezvous(const JobRecord& record = {});
+  void RestartRendezvous(const JobRecord& record = {}, bool record_is_new = false);
 
   // The world that the agent was last told to start.
   World world(const std::string& agent) const;

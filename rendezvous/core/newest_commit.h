@@ -18,6 +18,10 @@ class NewestCommit {
   // that it has seen. Each round resumes from the newest, so who saw a later round knows better.
   // True if it is news.
   bool Learn(const std::optional<Commit>& commit, RoundId told_in);
+  // This rendezvous has formed the round itself. It goes on from what is known, and all that is
+  // committed from here on is committed here: who tells of something else comes from a world beside
+  // it, and between the two the higher step counts.
+  void RoundIsFormed(RoundId round);
   // Rank 0 of `round` has made it. False if it is older than what is known already.
   bool Add(const Commit& commit, RoundId round);
 
@@ -33,6 +37,10 @@ class NewestCommit {
   RoundId round_;
   // Made in a round here: what others tell of that round is older.
   bool is_ours_ = false;
+  // It was known when the last round was formed here, which may go back behind it.
+  bool is_base_ = false;
+  // The last that was formed here; 0: none.
+  RoundId formed_;
 };
 
 }  // namespace muster::rendezvous

@@ -274,6 +274,7 @@ void RendezvousLoop::Open(Instant now, SessionId id, Attach attach,
     // Whoever was told to run it again does so.
     JobOptions anew = options_.job;
     anew.record = *std::move(record);
+    anew.record_is_new = true;
     DropSessionsOf(*job);
     job = Host(attach.terms.run_id, anew);
   }

@@ -39,6 +39,8 @@ void Invariants::RendezvousStarted(const rendezvous::JobRecord& kept) {
   }
   commit_told_in_ = RoundId();
   commit_is_ours_ = false;
+  formed_ = RoundId();
+  was_opened_ = has_stranger_opened_ = is_job_known_ = false;
   first_world_ = parts_.worlds.size();
   charged_worlds_.clear();
   set_aside_.clear();
@@ -86,6 +88,11 @@ void Invariants::Heard(Session& session, const Attach& attach) {
     session.is_drained = true;
     if (open_world_ >= 0) parts_.worlds[open_world_].has_excuse = true;
   }
+  const bool was_in_job = attach.was_attached || attach.running || attach.highest_round.value > 0;
+  const bool disagrees = parts_.agents[session.agent]->node().disagrees;
+  // A rendezvous that came back empty can't know better while nobody has told it.
+  if (!std::exchange(was_opened_, true)) has_stranger_opened_ = disagrees;
+  if (!disagrees && was_in_job) is_job_known_ = true;
   // It has left its earlier streams behind, though what it said on them may come late.
   const uint64_t number = NumberOf(session);
   for (auto& [id, other] : sessions_) {
@@ -95,13 +102,17 @@ void Invariants::Heard(Session& session, const Attach& attach) {
   known_.round = std::max(known_.round, told.round);
   known_.attempt = std::max(known_.attempt, told.attempt);
   known_.restarts_charged = std::max(known_.restarts_charged, told.restarts_charged);
-  if (kept_commit_ && (attach.was_attached || attach.running || attach.highest_round.value > 0)) {
+  if (kept_commit_ && was_in_job) {
     known_.commit = std::exchange(kept_commit_, std::nullopt);
     commit_told_in_ = kept_commit_told_in_;
   }
   bool is_newer = told.commit && (!known_.commit || told.round > commit_told_in_ ||
                                   (told.round == commit_told_in_ && !commit_is_ours_ &&
                                    told.commit->step > known_.commit->step));
+  if (known_.commit && commit_is_ours_ && formed_.value > 0) {
+    // Of a world beside the one that runs here.
+    is_newer = told.commit && told.round > formed_ && told.commit->step > known_.commit->step;
+  }
   if (is_newer) {
     commit_is_ours_ = false;
     known_.commit = told.commit;
@@ -197,7 +208,9 @@ void Invariants::Said(SessionId id, const RendezvousMessage& message) {
 
 void Invariants::SaidStart(Session& session, const StartRound& start) {
   const SimAgent& agent = *parts_.agents[session.agent];
-  if (agent.node().disagrees) Break("a node with other terms was let into a round");
+  if (agent.node().disagrees && !(has_stranger_opened_ && !is_job_known_)) {
+    Break("a node with other terms was let into a round");
+  }
   if (!session.is_attached) Break("a round starts on a node that isn't attached");
   if (session.is_drained) Break("a node that was sent away gets a place");
   if (open_world_ < 0 || parts_.worlds[open_world_].world != start.world) {

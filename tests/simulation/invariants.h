@@ -135,6 +135,12 @@ class Invariants {
   // This rendezvous heard of it from the world that made it: what others tell of a round of that
   // number is older, or of a world that a rendezvous without memory has replaced.
   bool commit_is_ours_ = false;
+  // The last round that it formed itself; 0: none.
+  RoundId formed_;
+  // Whether anybody came, who came first is of another job, and one came that was in this one.
+  bool was_opened_ = false;
+  bool has_stranger_opened_ = false;
+  bool is_job_known_ = false;
   std::optional<Verdict> verdict_;
   WorldIndex first_world_ = 0;
   std::vector<WorldIndex> charged_worlds_;

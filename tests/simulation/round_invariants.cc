@@ -33,6 +33,7 @@ void Invariants::RoundStarted(const rendezvous::RoundStarted& started,
   NoteCharge(places[0].second->restarts_charged);
   CheckResume(places[0].second->resume);
   kept_commit_.reset();
+  formed_ = started.world.round;
 
   WorldRecord record{.world = started.world,
                      .key = input.fresh_round_key,
