@@ -354,7 +354,10 @@ void Invariants::AgentEnded(AgentIndex index, const Verdict& verdict) {
     Break("an agent ends before its workers");
   }
   bool stopped_by_user = verdict.exit_code == 130 || verdict.exit_code == 143;
-  bool is_as_told = !agent.told_verdict() || *agent.told_verdict() == verdict;
+  // Who leaves and is stopped meanwhile may tell it in either way.
+  bool is_farewell =
+      agent.told_verdict() && agent.told_verdict()->exit_code == 75 && verdict.exit_code == 75;
+  bool is_as_told = !agent.told_verdict() || *agent.told_verdict() == verdict || is_farewell;
   if (!is_as_told && !stopped_by_user && agent.guardian_is_alive() && !agent.node().disagrees) {
     Break("an agent ends with another verdict than it was told");
   }
