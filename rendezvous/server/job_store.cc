@@ -168,8 +168,11 @@ absl::Status JobStore::ReadAll() {
   while (const dirent* entry = readdir(directory)) {
     absl::string_view name = entry->d_name;
     uint64_t file = 0;
-    if (absl::ConsumePrefix(&name, kJobPrefix) && absl::SimpleAtoi(name, &file))
+    // Written as PathOf() writes it: "job.007" is a stray copy, not job.7.
+    if (absl::ConsumePrefix(&name, kJobPrefix) && absl::SimpleAtoi(name, &file) &&
+        name == absl::StrCat(file)) {
       files.push_back(file);
+    }
     errno = 0;
   }
   const int error = errno;

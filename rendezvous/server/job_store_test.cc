@@ -133,6 +133,23 @@ TEST(JobStore, TwoFilesOfOneJobAreNotGuessedAt) {
             std::string::npos);
 }
 
+TEST(JobStore, AFileUnderAnotherNameIsNoJob) {
+  const std::string dir = FreshDir("stray");
+  { ASSERT_TRUE((*JobStore::Open(dir))->Keep("job", OfRound(1)).ok()); }
+  const std::string content = ContentOf(dir + "/job.1");
+  for (const char* name : {"01", "+1", "-1", " 1", "1 ", "1~", "1.bak", "", "007", "+7", "0x7",
+                           "99999999999999999999"}) {
+    std::ofstream(dir + "/job." + name) << content;
+  }
+  auto store = JobStore::Open(dir);
+  ASSERT_TRUE(store.ok()) << store.status();
+  EXPECT_EQ((*store)->found().size(), 1U);
+  EXPECT_TRUE((*store)->Keep("next", OfRound(1)).ok());
+  EXPECT_TRUE(std::filesystem::exists(dir + "/job.2"));
+  EXPECT_TRUE((*store)->Forget("job").ok());
+  EXPECT_EQ(ContentOf(dir + "/job.01"), content) << "and it is left alone";
+}
+
 TEST(JobStore, RefusesADirectoryThatCantBeUsed) {
   EXPECT_EQ(JobStore::Open("/nonexistent/state").status().code(),
             absl::StatusCode::kFailedPrecondition);
