@@ -6,8 +6,8 @@
 #   tools/setup.sh --with-tests    and to run all tests (PyTorch, Slurm and OpenSSH as judges, nftables for lossy networks)
 #   tools/setup.sh --with-peers    and to run the benchmarks beside their peers (PyTorch, Open MPI)
 #   tools/setup.sh --with-torch    and the newest PyTorch from pip's package index, some 5 GB, in a virtual
-#                                  environment in ~/.cache/muster/torch (or $MUSTER_TORCH), for tests that
-#                                  are skipped without it
+#                                  environment in ~/.cache/muster/torch (or $MUSTER_TORCH, also when tests
+#                                  and benchmarks look for it), for tests that are skipped without it
 #   tools/setup.sh --with-checks   and to run tools/presubmit.sh (clang-format, clang-tidy)
 #   tools/setup.sh --any-system    go on although this isn't Debian 12 (untested)
 set -euo pipefail

@@ -60,5 +60,6 @@ class Torchrun:
 def newest_python():
     """The Python of the newest torch, where `tools/setup.sh --with-torch` has put it; None: nowhere."""
     home = pwd.getpwuid(os.getuid()).pw_dir
-    path = os.environ.get("MUSTER_TORCH_PYTHON") or os.path.join(home, ".cache", "muster", "torch", "bin", "python")
+    folder = os.environ.get("MUSTER_TORCH") or os.path.join(home, ".cache", "muster", "torch")
+    path = os.path.join(folder, "bin", "python")
     return path if os.access(path, os.X_OK) else None

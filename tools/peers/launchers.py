@@ -25,8 +25,8 @@ LAUNCHERS = {
     # Of the newest torch, where `tools/setup.sh --with-torch` has put it.
     "torchrun_newest": "{newest} -m torch.distributed.run --standalone --nproc-per-node={n} --no-python {cmd}",
 }
-NEWEST = os.environ.get("MUSTER_TORCH_PYTHON") or os.path.join(
-    pwd.getpwuid(os.getuid()).pw_dir, ".cache", "muster", "torch", "bin", "python")
+NEWEST = os.path.join(os.environ.get("MUSTER_TORCH") or os.path.join(
+    pwd.getpwuid(os.getuid()).pw_dir, ".cache", "muster", "torch"), "bin", "python")
 
 
 def free_port():
