@@ -45,7 +45,7 @@ void AgentRules::On(const StopRequested& event) {
 void AgentRules::On(const GuardianLost& event) {
   if (group_) {
     group_->Gone();
-    EndRound(Rank(-1), "the guardian of this node ended");
+    EndRound(Rank(-1), "the guardian of this node was lost");
   }
   if (!ending_) {
     Verdict verdict = VerdictOfLostGuardian(options_.attach.node_name, event.why);

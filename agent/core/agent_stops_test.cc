@@ -30,7 +30,7 @@ TEST(AgentStops, ALostGuardiansNodeIsNamedInTheRemedy) {
   ToFailed(m);
   m.At(300, GuardianLost{.why = "killed by signal 9"});
   EXPECT_EQ(m.verdict().reason,
-            "the guardian of the workers on node n0 ended (killed by signal 9), and its workers "
+            "the guardian of the workers on node n0 was lost (killed by signal 9), and its workers "
             "with it; start node n0 again");
 }
 

@@ -57,7 +57,7 @@ Verdict VerdictOfDeparture(const std::string& why, int64_t step) {
 
 Verdict VerdictOfLostGuardian(const std::string& node_name, const std::string& why) {
   Verdict verdict;
-  verdict.reason = "the guardian of the workers on node " + node_name + " ended (" + why +
+  verdict.reason = "the guardian of the workers on node " + node_name + " was lost (" + why +
                    "), and its workers with it; start node " + node_name + " again";
   verdict.exit_code = kExitInternal;
   return verdict;

@@ -75,15 +75,16 @@ std::string RestartLedger::WhyNot(const JobTerms& terms) const {
            "), so it was not started again; see that the program can run at all";
   }
   if (charged_ >= terms.max_restarts) {
-    return terms.max_restarts == 0 ? "--max-restarts is 0, so it was not restarted"
-                                   : "all " + std::to_string(terms.max_restarts) +
-                                         " restarts of --max-restarts are used up";
+    if (terms.max_restarts == 0) return "--max-restarts is 0, so it was not restarted";
+    if (terms.max_restarts == 1) return "the one restart of --max-restarts=1 is used up";
+    return "all " + std::to_string(terms.max_restarts) + " restarts of --max-restarts are used up";
   }
   const bool is_often = terms.max_restarts_per_hour > 0 &&
                         recent_.size() >= static_cast<size_t>(terms.max_restarts_per_hour);
   if (MUSTER_PLANTED(kHourForgotten, false, is_often)) {
-    return "it was restarted " + std::to_string(recent_.size()) +
-           " times within the last hour, which is all that --max-restarts-per-hour=" +
+    return "it was restarted " +
+           (recent_.size() == 1 ? "once" : std::to_string(recent_.size()) + " times") +
+           " within the last hour, which is all that --max-restarts-per-hour=" +
            std::to_string(terms.max_restarts_per_hour) + " allows; mend the cause, or allow more";
   }
   return "";

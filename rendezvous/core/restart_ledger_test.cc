@@ -45,6 +45,20 @@ TEST(RestartLedger, EachFailureTakesOneRestartUntilNoneIsLeft) {
   EXPECT_EQ(ledger.charged(), 2) << "what is refused is not charged";
 }
 
+TEST(RestartLedger, OneRestartIsNotSeveral) {
+  RestartLedger ledger;
+  EXPECT_TRUE(ledger.Charge(Terms(1), End()).may_restart);
+  EXPECT_EQ(ledger.Charge(Terms(1), End()).reason,
+            "the one restart of --max-restarts=1 is used up");
+  JobTerms hourly = Terms();
+  hourly.max_restarts_per_hour = 1;
+  RestartLedger other;
+  EXPECT_TRUE(other.Charge(hourly, EndAt(minutes(0))).may_restart);
+  EXPECT_EQ(other.Charge(hourly, EndAt(minutes(1)))
+                .reason.find("it was restarted once within the last hour"),
+            0u);
+}
+
 TEST(RestartLedger, NoRestartsAreLeftFromNone) {
   RestartLedger ledger;
   const RestartLedger::Answer answer = ledger.Charge(Terms(0), End());
