@@ -16,6 +16,7 @@
 #include "agent/process/log_pump.h"
 #include "agent/run_record.h"
 #include "agent/server/worker_service.h"
+#include "base/visible_text.h"
 
 namespace muster::agent {
 namespace {
@@ -65,7 +66,7 @@ class Agent::Work {
     std::string text = FailureReport(settings_.program, verdict);
     const std::string who = verdict.failures.empty() ? "" : settings_.program + ": ";
     if (!text.empty() && !verdict.reason.empty()) text += '\n';
-    if (!verdict.reason.empty()) text += "muster: " + who + verdict.reason;
+    if (!verdict.reason.empty()) text += "muster: " + who + VisibleText(verdict.reason, "\n\t");
     if (!text.empty()) pump.Say(text, /*is_verdict=*/true);
     return verdict;
   }

@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/visible_text.h"
 #include "launcher/command_line.h"
 #include "launcher/exit_codes.h"
 #include "launcher/flag_value.h"
@@ -76,7 +77,7 @@ absl::StatusOr<Question> Read(const CommandLine& line) {
 
 std::string PrefixOf(const WorkerLog& log) {
   return Cat("[", log.attempt, ".", log.rank.value_or(log.local_rank), log.node.empty() ? "" : " ",
-             log.node, log.is_stderr ? " err]: " : "]: ");
+             VisibleText(log.node), log.is_stderr ? " err]: " : "]: ");
 }
 
 // All files of the run that are read so far.

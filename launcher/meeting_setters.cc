@@ -102,10 +102,12 @@ absl::Status SetConf(const Given& given, RunOptions& options) {
 }
 
 absl::Status SetRunId(const Given& given, RunOptions& options) {
-  // It names a folder below --log-dir.
-  if (given.text.find_first_of("/ \t\r\n") != std::string::npos || given.text == "." ||
-      given.text == ".." || given.text.size() > 200) {
-    return BadValue(given.who, given.text, "up to 200 characters without blanks and slashes");
+  // It names a folder below --log-dir, and is shown on every node.
+  if (given.text.find_first_of("/ ") != std::string::npos ||
+      VisibleText(given.text) != given.text || given.text == "." || given.text == ".." ||
+      given.text.size() > 200) {
+    return BadValue(given.who, given.text,
+                    "up to 200 characters without blanks, slashes and control characters");
   }
   options.run_id = given.text;
   return absl::OkStatus();

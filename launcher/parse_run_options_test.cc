@@ -301,7 +301,7 @@ TEST(RunOptions, NamesFlagValueAndWhatIsAllowed) {
       {"--master-addr", "a b", "without blanks"},
       {"--rdzv-backend", "etcd", "static or c10d"},
       {"--rdzv-endpoint", "h:99999", "HOST:PORT"},
-      {"--rdzv-id", "a/b", "without blanks and slashes"},
+      {"--rdzv-id", "a/b", "without blanks, slashes and control characters"},
       {"--rdzv-conf", "join_timeout", "KEY=VALUE"},
       {"--rdzv-conf", "=1", "KEY=VALUE"},
       {"--redirects", "4", "0 (none)"},
@@ -316,7 +316,7 @@ TEST(RunOptions, NamesFlagValueAndWhatIsAllowed) {
       {"--max-early-failures", "few", "0 or more"},
       {"--max-stuck-restarts", "1e9", "0 or more"},
       {"--max-node-failures", "2.5", "0 or more"},
-      {"--topology-key", "rack 2", "without blanks"},
+      {"--topology-key", "rack 2", "without blanks and control characters"},
       {"--max-restarts", "1.5", "0 or more"},
       {"--start-method", "x", "spawn, fork or forkserver"},
       {"--prefix", "maybe", "auto, always or never"},
@@ -368,6 +368,10 @@ TEST(RunOptions, ShowsTheBeginningOfALongValue) {
   EXPECT_THAT(ErrorOf({"--topology-key=" + std::string(257, 'k'), "p"}),
               HasSubstr("(257 bytes) is not valid; allowed: a name of at most 256 bytes"));
   EXPECT_THAT(ErrorOf({"--topology-key=rack\n2", "p"}), HasSubstr("\"rack\\x0a2\" is not valid"));
+  EXPECT_THAT(ErrorOf({"--local-addr=h\x1b[2J", "p"}),
+              HasSubstr("--local-addr: \"h\\x1b[2J\" is not valid"));
+  EXPECT_THAT(ErrorOf({"--rdzv-id=\x01\x1b[31m", "p"}),
+              HasSubstr("--rdzv-id: \"\\x01\\x1b[31m\" is not valid"));
   EXPECT_LT(ErrorOf({"--rdzv-conf=" + std::string(100'000, 'k') + "=1", "p"}).size(), 300u);
 }
 

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/visible_text.h"
 #include "launcher/flag_value.h"
 #include "launcher/run_options.h"
 
@@ -40,8 +41,8 @@ absl::Status Assign(absl::StatusOr<Value> value, Target& target) {
 
 // Names of hosts and ids go into messages, paths and resolvers.
 inline absl::Status SetWord(const Given& given, std::string& target) {
-  if (given.text.find_first_of(" \t\r\n") != std::string::npos) {
-    return BadValue(given.who, given.text, "a name without blanks");
+  if (given.text.find(' ') != std::string::npos || VisibleText(given.text) != given.text) {
+    return BadValue(given.who, given.text, "a name without blanks and control characters");
   }
   target = given.text;
   return absl::OkStatus();

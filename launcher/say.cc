@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/visible_text.h"
 #include "launcher/ssh/remote_record.h"
 #include "launcher/text.h"
 
@@ -21,6 +22,9 @@ bool WriteAll(int fd, std::string_view text) {
   return true;
 }
 
+// What others have named or told of is often part of it.
+std::string Shown(std::string_view sentence) { return VisibleText(sentence, "\n\t"); }
+
 // Set before there are threads.
 std::string& Mark() {
   static std::string mark;
@@ -31,8 +35,8 @@ std::string& Mark() {
 
 void Say(std::string_view sentence) {
   const std::string line = Mark().empty()
-                               ? Cat("muster: ", sentence, "\n")
-                               : EncodeRecord(Mark(), {RecordKind::kNotice, std::string(sentence)});
+                               ? Cat("muster: ", Shown(sentence), "\n")
+                               : EncodeRecord(Mark(), {RecordKind::kNotice, Shown(sentence)});
   // Nobody is left to be told if stderr is gone.
   [[maybe_unused]] bool is_written = WriteAll(STDERR_FILENO, line);
 }
@@ -40,7 +44,7 @@ void Say(std::string_view sentence) {
 void SayProblem(std::string_view sentence) {
   if (Mark().empty()) return Say(sentence);
   [[maybe_unused]] bool is_written =
-      WriteAll(STDERR_FILENO, EncodeRecord(Mark(), {RecordKind::kProblem, std::string(sentence)}));
+      WriteAll(STDERR_FILENO, EncodeRecord(Mark(), {RecordKind::kProblem, Shown(sentence)}));
 }
 
 void SayAsRecords(std::string mark) { Mark() = std::move(mark); }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/instant.h"
+#include "base/visible_text.h"
 #include "launcher/text.h"
 
 namespace muster::launcher {
@@ -58,11 +59,14 @@ std::vector<std::string> NodeRow(const rendezvous::JobReport& job,
 
 }  // namespace
 
-std::string Table(const std::vector<std::vector<std::string>>& rows) {
+std::string Table(std::vector<std::vector<std::string>> rows) {
   std::vector<size_t> widths;
-  for (const auto& row : rows) {
+  for (auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()), 0);
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+    for (size_t i = 0; i < row.size(); ++i) {
+      row[i] = VisibleText(row[i]);
+      widths[i] = std::max(widths[i], row[i].size());
+    }
   }
   std::string text;
   for (const auto& row : rows) {
@@ -85,11 +89,12 @@ std::string StatusPage(const std::vector<rendezvous::JobReport>& jobs) {
   std::string page = Table(rows);
   for (const rendezvous::JobReport& job : jobs) {
     if (job.departed_host) {
-      page += Cat("\nthe workers of node ", *job.departed_host, " have left ", job.run_id,
+      page += Cat("\nthe workers of node ", VisibleText(*job.departed_host), " have left ",
+                  VisibleText(job.run_id),
                   ", but its muster process hosts the rendezvous and stays until the job ends\n");
     }
     if (job.nodes.empty()) continue;
-    page += Cat("\nnodes of ", job.run_id, ":\n");
+    page += Cat("\nnodes of ", VisibleText(job.run_id), ":\n");
     std::vector<std::vector<std::string>> nodes = {
         {"  NODE", "ADDRESS", "GROUP RANK", "STREAM", "LEASE AGE", ""}};
     for (const rendezvous::NodeReport& node : job.nodes) nodes.push_back(NodeRow(job, node));

@@ -9,8 +9,9 @@
 
 namespace muster::launcher {
 
-// Columns are as wide as their widest cell and two blanks apart; the first row is the header.
-std::string Table(const std::vector<std::vector<std::string>>& rows);
+// Columns are as wide as their widest cell and two blanks apart; the first row is the header. Of
+// what others have named no control character is obeyed: it is shown.
+std::string Table(std::vector<std::vector<std::string>> rows);
 
 // One line for each job, one for each of its nodes below: its group rank, or whether it waits for a
 // round or is a spare, and how long ago its lease was renewed.

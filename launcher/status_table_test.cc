@@ -10,6 +10,24 @@ TEST(StatusTable, AlignsColumns) {
   EXPECT_EQ(Table({}), "");
 }
 
+TEST(StatusTable, ObeysNoControlCharacterOfANameOrReason) {
+  rendezvous::JobReport job;
+  job.run_id = "j\x01\x1b[31m";
+  job.state = "running";
+  job.departed_host = "h\x1b]0;x\x07";
+  job.nodes.resize(1);
+  job.nodes.front().node_name = "n\r\x1b[2J";
+  job.nodes.front().address = "a\x9b";
+  job.nodes.front().leaves_because = "why\nnot";
+  const std::string page = StatusPage({job});
+  for (const char* shown : {"j\\x01\\x1b[31m  running", "nodes of j\\x01\\x1b[31m:\n",
+                            "of node h\\x1b]0;x\\x07 have left j\\x01\\x1b[31m, but",
+                            "  n\\x0d\\x1b[2J  a\\x9b ", "leaves: why\\x0anot\n"}) {
+    EXPECT_NE(page.find(shown), std::string::npos) << shown << " in\n" << page;
+  }
+  EXPECT_EQ(page.find_first_of("\x01\x07\r\x1b\x9b"), std::string::npos);
+}
+
 TEST(StatusTable, ShowsJobsAndTheirNodes) {
   rendezvous::JobReport job;
   job.run_id = "job";

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
+#include "base/visible_text.h"
 #include "launcher/status_table.h"
 #include "launcher/text.h"
 
@@ -56,7 +57,7 @@ absl::Status StatusWatch::WatchOnce() {
       },
       [&](const rendezvous::JobEventReport& event) {
         Take(event);
-        return Print(Cat(event.run_id, ": ", event.text, "\n"));
+        return Print(Cat(VisibleText(event.run_id), ": ", VisibleText(event.text), "\n"));
       });
   return asked.ok() ? end : asked;
 }

@@ -1,5 +1,7 @@
 #include "launcher/text.h"
 
+#include "base/visible_text.h"
+
 namespace muster::launcher {
 
 std::vector<std::string_view> Split(std::string_view text, char separator) {
@@ -22,19 +24,13 @@ std::string_view Strip(std::string_view text) {
 std::string InQuotes(std::string_view text) {
   // A path or an address is shown whole.
   constexpr size_t kMostShown = 200;
-  constexpr char kHexDigits[] = "0123456789abcdef";
   size_t end = text.size();
   if (end > kMostShown) {
     end = kMostShown / 2;
     // Not within a character of UTF-8, which has at most three further bytes.
     for (int i = 0; i < 3 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80; ++i) --end;
   }
-  std::string shown;
-  for (char c : text.substr(0, end)) {
-    const bool is_control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-    shown += is_control ? std::string{'\\', 'x', kHexDigits[c >> 4], kHexDigits[c & 15]}
-                        : std::string(1, c);
-  }
+  const std::string shown = VisibleText(text.substr(0, end));
   if (end == text.size()) return Cat("\"", shown, "\"");
   return Cat("\"", shown, "...\" (", text.size(), " bytes)");
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "agent/core/own_verdict.h"
+#include "base/visible_text.h"
 
 namespace muster::agent {
 namespace {
@@ -97,7 +98,9 @@ void AgentRules::RenewByTime() {
   next_renewal_ = now_ + contact_.renewal_interval();
 }
 
-void AgentRules::ShowLine(const std::string& text) {
+void AgentRules::ShowLine(const std::string& words) {
+  // Names and reasons in it are those of others.
+  const std::string text = VisibleText(words);
   if (text == last_shown_) return;
   last_shown_ = text;
   Emit(Show{.text = text});

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/signal_name.h"
+#include "base/visible_text.h"
 
 namespace muster::agent {
 namespace {
@@ -95,7 +96,7 @@ std::string Block(size_t index, const WorkerFailure& f, const WorkerFailure* roo
   int code = f.exit.signal != 0 ? -f.exit.signal : f.exit.code;
   std::string text = "[" + std::to_string(index) + "]:\n";
   text += "  time      : " + TimeText(f.wall_time_s) + "\n";
-  text += "  host      : " + f.node_name + "\n";
+  text += "  host      : " + VisibleText(f.node_name) + "\n";
   text += "  rank      : " + std::to_string(f.rank.value) +
           " (local_rank: " + std::to_string(f.local_rank.value) + ")\n";
   text += "  exitcode  : " + std::to_string(code) + " (pid: " + std::to_string(f.pid) + ")" +
@@ -153,7 +154,7 @@ std::string FailureLine(const WorkerFailure& failure) {
   std::string who = "rank " + std::to_string(failure.rank.value) + " (local rank " +
                     std::to_string(failure.local_rank.value);
   if (failure.pid > 0) who += ", pid " + std::to_string(failure.pid);
-  who += ", node " + failure.node_name + ")";
+  who += ", node " + VisibleText(failure.node_name) + ")";
   if (failure.failed_to_start) return who + " could not be started: " + failure.message;
   std::string why = failure.evidence.empty() ? "" : ": " + failure.evidence;
   if (failure.only_waited) {
