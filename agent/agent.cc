@@ -63,8 +63,11 @@ class Agent::Work {
                   .frame_own = settings_.frame_own});
     Verdict verdict = RunWith(pump);
     if (verdict.succeeded) return verdict;
-    std::string text = FailureReport(settings_.program, verdict);
-    const std::string who = verdict.failures.empty() ? "" : settings_.program + ": ";
+    // Whoever ran no round of the job may have come with another program than the one that failed.
+    const bool has_run = loop_.last_place().world.round.value != 0;
+    const std::string job = "job " + settings_.core.attach.terms.run_id;
+    std::string text = FailureReport(has_run ? settings_.program : job, verdict);
+    const std::string who = has_run && !verdict.failures.empty() ? settings_.program + ": " : "";
     if (!text.empty() && !verdict.reason.empty()) text += '\n';
     if (!verdict.reason.empty()) text += "muster: " + who + VisibleText(verdict.reason, "\n\t");
     if (!text.empty()) pump.Say(text, /*is_verdict=*/true);

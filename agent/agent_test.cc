@@ -245,6 +245,26 @@ TEST_F(AgentTest, ShowsTheFailureThatEndedTheJob) {
       << console;
 }
 
+TEST_F(AgentTest, ANodeThatRanNothingOfAJobDoesntSayThatItsProgramFailed) {
+  Start(ShellSettings("exit 0"));
+  ASSERT_TRUE(Sent<Attach>());
+  WorkerFailure failure;
+  failure.node_name = "n\x1b[31m";
+  failure.exit.code = 7;
+  Verdict verdict;
+  verdict.exit_code = 7;
+  verdict.reason = "job a/job failed on n\x1b[31m";
+  verdict.failures = {failure};
+  EndJob(verdict);
+  EXPECT_EQ(Result().exit_code, 7);
+  const std::string console = Console();
+  EXPECT_NE(console.find("\njob a/job FAILED\n"), std::string::npos) << console;
+  EXPECT_NE(console.find("\nmuster: job a/job failed on n\\x1b[31m\n"), std::string::npos)
+      << console;
+  EXPECT_EQ(console.find("the program"), std::string::npos) << console;
+  EXPECT_EQ(console.find('\x1b'), std::string::npos) << console;
+}
+
 TEST_F(AgentTest, TheCauseIsLeftWhereALauncherAboveLooks) {
   AgentSettings settings = ShellSettings(
       "printf '{\"message\": \"why %s\"}' $RANK > "

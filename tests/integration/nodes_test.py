@@ -71,8 +71,12 @@ class Layouts(Cluster):
         first = self.elastic(1, "--no-python", "sh", "-c", "exit 7", nnodes="1")
         self.assert_ends(first, 7)
         late = self.elastic(2, "--no-python", "sh", "-c", PLACE, nnodes="1")
-        self.assert_ends(late, 7, "job job had already failed (exit code 7)", "another --rdzv-id")
+        self.assert_ends(late, 7, "job job had already failed (exit code 7)", "another --rdzv-id",
+                         "\njob job FAILED\n")
         self.assertEqual(late.out, "")
+        other = self.elastic(3, "--no-python", "true", nnodes="1")
+        self.assert_ends(other, 7, "\njob job FAILED\n")
+        self.assertNotIn("true", other.err)
         daemon.signal(signal.SIGTERM)
         self.assert_ends(daemon, 0)
 
