@@ -148,7 +148,7 @@ std::optional<Problem> CheckLogs(const RunOptions& options) {
 
 std::optional<Problem> CheckResult(const RunOptions& options) {
   std::optional<std::string> wrong = CheckResultFile(options.result_file);
-  return wrong.has_value() ? std::optional(Problem{kExitUsage, *wrong}) : std::nullopt;
+  return wrong.has_value() ? std::optional(Problem{kExitFolder, *wrong}) : std::nullopt;
 }
 
 // The agent of this node over the real world.

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 """What `muster run` ends with, and the one sentence that goes with it."""
+import json
 import os
 import resource
 import signal
@@ -169,8 +170,15 @@ class Usage(process_kit.Case):
 
     def test_unwritable_log_folder(self):
         path = self.write("file", "")
-        self.check(["--log-dir", path, "--no-python", "true"], "--log-dir", path)
-        self.check(["--log-dir", path + "/below", "--no-python", "true"], path + "/below")
+        for folder in (path, path + "/below", "/proc/none"):
+            result = os.path.join(self.work, "result.json")
+            process = self.standalone("--log-dir", folder, "--result-file", result,
+                                      "--no-python", "true")
+            self.assert_ends(process, 73, "--log-dir=" + folder, "name a folder")
+            self.assertEqual(process.err.count("\n"), 1, process.err)
+            with open(result, encoding="utf-8") as file:
+                self.assertEqual(json.load(file)["exit_code"], 73)
+            os.remove(result)
 
     def test_unknown_command(self):
         self.assert_ends(self.run_to_end("rum"), 64, '"rum"', "muster run")
