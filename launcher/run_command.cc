@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -79,6 +81,14 @@ class StopTarget {
     return may_be_followed_;
   }
 
+  // Returns after `most`, or at once when there was a signal that stops the job.
+  void AwaitSignal(std::chrono::seconds most) MUSTER_EXCLUDES(mutex_) {
+    const auto end = std::chrono::steady_clock::now() + most;
+    base::MutexLock lock(mutex_);
+    while (count_ == 0 && signalled_.wait_until(mutex_, end) != std::cv_status::timeout) {
+    }
+  }
+
   // This node will be taken away: as good as SIGTERM, however often it is said.
   void OnNotice(const std::string& notice) MUSTER_EXCLUDES(mutex_) {
     base::MutexLock lock(mutex_);
@@ -102,6 +112,7 @@ class StopTarget {
       return;
     }
     ++count_;
+    signalled_.notify_all();
     std::string reason = Cat("stopped by ", SignalName(number));
     if (agent_ == nullptr) {
       // Nothing was started that the guardian wouldn't end: whatever call blocks, it is over.
@@ -137,18 +148,19 @@ class StopTarget {
   bool agent_is_done_ MUSTER_GUARDED_BY(mutex_) = false;
   bool may_be_followed_ MUSTER_GUARDED_BY(mutex_) = false;
   int count_ MUSTER_GUARDED_BY(mutex_) = 0;
+  std::condition_variable_any signalled_;
 };
 
 // "/dev/null" is torchrun's way to say "no files".
 std::optional<Problem> CheckLogs(const RunOptions& options) {
   if (options.log_dir.empty() || options.log_dir == "/dev/null") return std::nullopt;
   std::optional<std::string> wrong = CheckLogFolder(options.log_dir);
-  return wrong.has_value() ? std::optional(Problem{kExitUsage, *wrong}) : std::nullopt;
+  return wrong.has_value() ? std::optional(Problem{kExitFolder, *wrong}) : std::nullopt;
 }
 
 std::optional<Problem> CheckResult(const RunOptions& options) {
   std::optional<std::string> wrong = CheckResultFile(options.result_file);
-  return wrong.has_value() ? std::optional(Problem{kExitFolder, *wrong}) : std::nullopt;
+  return wrong.has_value() ? std::optional(Problem{kExitUsage, *wrong}) : std::nullopt;
 }
 
 // The agent of this node over the real world.
@@ -241,6 +253,41 @@ std::unique_ptr<SharedStore> MakeSharedStore(const LaunchPlan& plan, std::atomic
   });
 }
 
+// The agent of the node that hosts the rendezvous is done.
+struct DoneHost {
+  // Why its own job refused it; empty: it didn't.
+  std::string refusal;
+  bool was_noticed = false;
+};
+
+// Returns when no other node needs the rendezvous any more.
+void StayAsHost(const DoneHost& host, RendezvousServer& server, StopTarget& target) {
+  if (!host.refusal.empty()) {
+    server.HostRefused(Cat("the node that hosts the rendezvous was refused: ", host.refusal),
+                       kExitDisagree);
+    // Others may be between two tries to reach it. If it went now they would wait for join_timeout,
+    // and not be told why.
+    constexpr auto kForLateNodes = std::chrono::seconds(5);
+    Say(Cat("this node hosts the rendezvous and stays for ", kForLateNodes.count(),
+            " s, to tell nodes that come late"));
+    target.AwaitSignal(kForLateNodes);
+  }
+  // Other nodes may go on without this one, and each has to hear the verdict.
+  constexpr auto kUnremarked = std::chrono::seconds(1);
+  constexpr auto kAsLongAsItTakes = std::chrono::hours(24 * 365);
+  if (server.WaitUntilIdle(kUnremarked)) return;
+  constexpr char kStays[] =
+      "this node hosts the rendezvous and stays until the other nodes are done";
+  if (ExplainsSignals()) {
+    Say(Cat(kStays, "; ",
+            host.was_noticed ? "a SIGTERM may follow, and another signal" : "another signal",
+            " ends the job on all of them"));
+  } else {
+    Say(kStays);
+  }
+  server.WaitUntilIdle(kAsLongAsItTakes);
+}
+
 int RunJob(const RunOptions& options, const LaunchPlan& plan, ResultFile& result) {
   // First of all: forking beside gRPC's threads is unsafe, and what workers inherit is fixed here.
   agent::GuardianLink guardian = agent::StartGuardian();
@@ -306,28 +353,11 @@ int RunJob(const RunOptions& options, const LaunchPlan& plan, ResultFile& result
   const bool was_noticed = target.AgentIsDone(verdict);
   // At once: the rest may take as long as the other nodes do.
   result.Write(EndedWith(settings, verdict, agent->last_place()));
-  const bool was_refused =
-      verdict.exit_code == kExitDisagree && agent->last_place().world.round.value == 0;
-  if (place.server != nullptr && was_refused) {
-    place.server->HostRefused(
-        Cat("the node that hosts the rendezvous was refused: ", verdict.reason), kExitDisagree);
-  }
   if (place.server != nullptr) {
-    // Other nodes may go on without this one, and each has to hear the verdict.
-    constexpr auto kUnremarked = std::chrono::seconds(1);
-    constexpr auto kAsLongAsItTakes = std::chrono::hours(24 * 365);
-    if (!place.server->WaitUntilIdle(kUnremarked)) {
-      constexpr char kStays[] =
-          "this node hosts the rendezvous and stays until the other nodes are done";
-      if (ExplainsSignals()) {
-        Say(Cat(kStays, "; ",
-                was_noticed ? "a SIGTERM may follow, and another signal" : "another signal",
-                " ends the job on all of them"));
-      } else {
-        Say(kStays);
-      }
-      place.server->WaitUntilIdle(kAsLongAsItTakes);
-    }
+    const bool was_refused =
+        verdict.exit_code == kExitDisagree && agent->last_place().world.round.value == 0;
+    StayAsHost({.refusal = was_refused ? verdict.reason : "", .was_noticed = was_noticed},
+               *place.server, target);
   }
   // The caller ends the process at once: taking gRPC down in order costs more than the job did.
   _exit(verdict.exit_code);

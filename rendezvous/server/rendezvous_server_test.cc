@@ -154,6 +154,11 @@ TEST(RendezvousServer, AHostThatIsRefusedEndsAJobThatIsShortOfNodesAlone) {
   ASSERT_TRUE(ended.has_value());
   EXPECT_EQ(ended->verdict.exit_code, 78);
   EXPECT_NE(ended->verdict.reason.find("the host was refused"), std::string::npos);
+  FakeAgent late(server->port(), "node-c", Terms(2, 2));
+  late.Attach();
+  ended = late.observer().NextMessage<JobEnded>();
+  ASSERT_TRUE(ended.has_value()) << "whoever comes later is told too";
+  EXPECT_EQ(ended->verdict.exit_code, 78);
   EXPECT_TRUE(running.agents[0]->Set("key", "value").ok()) << "that round goes on";
 }
 
