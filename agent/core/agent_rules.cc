@@ -234,15 +234,17 @@ void AgentRules::CheckLease() {
   if (!contact_.DeadlineIsOver(now_)) {
     // Workers that may live without contact need no stream that is dead.
     if (contact_.IsSilent(now_))
-      LoseContact("no answer within the lease of " + DurationText(contact_.lease()));
+      LoseContact("no answer to anything sent in the last " +
+                  DurationText(contact_.usable_lease()));
     return;
   }
   bool has_workers = HasWorkersToLose();
   bool is_live = has_workers && group_->is_live();
   if (has_workers) {
-    ShowLine("no answer from the rendezvous at " + options_.endpoint + " within the lease of " +
-             DurationText(contact_.lease()) +
-             ": this node may have been replaced, so its workers are killed");
+    ShowLine("no answer from the rendezvous at " + options_.endpoint +
+             " to anything sent in the last " + DurationText(contact_.usable_lease()) +
+             ", and the lease of " + DurationText(contact_.lease()) +
+             " is nearly over: this node may be replaced, so its workers are killed");
     EndRound(Rank(-1), "this node lost contact with the rendezvous");
     if (is_live) group_->Fence();
     Stop(PlanStop(StopCause::kSuperseded, times_));
@@ -253,7 +255,7 @@ void AgentRules::CheckLease() {
     CloseContact();
     waiting_start_.reset();
   } else if (contact_.is_attached()) {
-    LoseContact("no answer within the lease of " + DurationText(contact_.lease()));
+    LoseContact("no answer to anything sent in the last " + DurationText(contact_.usable_lease()));
   }
 }
 

@@ -69,6 +69,9 @@ class Contact {
   bool was_ever_attached() const { return !lease_.IsZero(); }
   // As the rendezvous set it; zero before the first Attached.
   Duration lease() const { return lease_.length; }
+  // The part of it after which this side stops: heartbeats are due every third of the lease, so
+  // that of 3 s workers live on for 1.5 to 2.5 s after the rendezvous has fallen silent.
+  Duration usable_lease() const { return lease_.Usable(); }
 
   // Holds until the next call.
   void Allow(Allowance allowance, Instant now);

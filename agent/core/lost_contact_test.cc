@@ -79,8 +79,23 @@ TEST(LostContact, TheLeaseIsNamed) {
   m.At(2500, TimePassed{});
   EXPECT_EQ(m.shown(),
             "no answer from the rendezvous at " + TracedMachine::DefaultOptions().endpoint +
-                " within the lease of 3 s: this node may have been replaced, so its workers are "
-                "killed");
+                " to anything sent in the last 2.5 s, and the lease of 3 s is nearly over: this "
+                "node may be replaced, so its workers are killed");
+}
+
+// A rendezvous that falls silent right after its answer has 2.5 s, one that does so right before
+// the next heartbeat 1.5 s.
+TEST(LostContact, TheLeaseIsCountedFromTheHeartbeatThatWasAnswered) {
+  TracedMachine m;
+  ToRunning(m);
+  m.At(1000, TimePassed{});
+  m.At(1001, HeartbeatAck{.sequence = 1});
+  int64_t killed_at = 0;
+  while (killed_at == 0 && m.wakeup_ms() >= 0) {
+    const int64_t ms = m.wakeup_ms();
+    if (m.At(ms, TimePassed{}).find("stop r1") != std::string::npos) killed_at = ms;
+  }
+  EXPECT_EQ(killed_at, 3500);
 }
 
 TEST(LostContact, OneWorkerWithoutTheSdkIsEnoughForTheLeaseToDecide) {

@@ -8,6 +8,9 @@ namespace muster::agent {
 std::string DurationText(Duration duration) {
   auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
   if (ms % 1000 == 0) return std::to_string(ms / 1000) + " s";
+  if (ms > 1000 && ms % 100 == 0) {
+    return std::to_string(ms / 1000) + "." + std::to_string(ms % 1000 / 100) + " s";
+  }
   return std::to_string(ms) + " ms";
 }
 
