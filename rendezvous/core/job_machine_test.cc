@@ -523,7 +523,7 @@ TEST(JobMachine, ATimerThatIsDueIsNotPutOffByOtherEvents) {
   for (const char* agent : {"a", "b", "c"}) story.Attach(agent);
   story.Feed(NodeDrained{{.bytes = {1, 'b', 0}}});
   for (int i = 0; i < 10; ++i) {
-    story.Oversleep(300);
+    story.StandStill(300);
     for (const char* agent : {"a", "b", "c"}) story.Send(agent, Heartbeat{1});
   }
   EXPECT_LE(story.machine().NextWakeup(), story.now());
@@ -541,7 +541,7 @@ TEST(JobMachine, NorIsTheEndOfTheQuietTimeAfterARestart) {
   story.WorkerFails("a", 0, 1);
   for (const char* agent : {"a", "b"}) story.StopDone(agent);
   EXPECT_EQ(story.machine().state(), JobState::kStopping) << "a newer world may still report";
-  story.Oversleep(1500);
+  story.StandStill(1500);
   for (const char* agent : {"a", "b"}) story.Send(agent, Heartbeat{1});
   EXPECT_LE(story.machine().NextWakeup(), story.now());
   story.Feed(TimePassed{});

@@ -76,7 +76,7 @@ class JobStory {
   // Lets `ms` pass: the timer rings when the machine wants it to, and agents send heartbeats.
   void Lapse(int64_t ms);
   // Time passes in which nobody handles anything, the timer neither: a busy moment of the process.
-  void Oversleep(int64_t ms) { now_ = now_ + std::chrono::milliseconds(ms); }
+  void StandStill(int64_t ms) { now_ = now_ + std::chrono::milliseconds(ms); }
   // From now on its heartbeats say that all of its workers ask whether to save.
   void CanSave(const std::string& agent, bool can_save = true);
   // From now on (or no more) this agent sends no heartbeats.
