@@ -28,6 +28,7 @@ enum class PlantedFault {
   kLeaverKept,              // a node that wants to go is taken into the next round
   kStepNotAwaited,          // rank 0 goes on before all nodes know the step to save after
   kCommitNotKept,           // --state-dir knows the rounds, not the commits
+  kDueTimerPutOff,          // events that come before a due timer was served put it off
 };
 
 #ifdef MUSTER_PLANT_FAULTS

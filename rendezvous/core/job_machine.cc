@@ -81,7 +81,9 @@ std::vector<JobEffect> JobMachine::Rules::Step(const StepInput& input, const Job
   wakeup_ = ComputeWakeup();
   // What is due stays so until TimePassed has served it: other events may come first, and again and
   // again.
-  if (!std::holds_alternative<TimePassed>(event) && was_due_at <= input.now) wakeup_ = was_due_at;
+  if (!std::holds_alternative<TimePassed>(event) && was_due_at <= input.now) {
+    wakeup_ = MUSTER_PLANTED(kDueTimerPutOff, wakeup_, was_due_at);
+  }
   return std::exchange(effects_, {});
 }
 

@@ -238,8 +238,8 @@ void JobMachine::Rules::TakeLastResort() {
   for (Member* member : aside) {
     EndSetAside(*member);
     const std::string text = "node " + member->attach.node_name + " was lost " +
-                             std::to_string(losses_.CountOf(member->attach.node_name)) +
-                             " times without progress (--max-node-failures), but the job can't "
+                             Counted(losses_.CountOf(member->attach.node_name), "time") +
+                             " without progress (--max-node-failures), but the job can't "
                              "reach its least number of nodes without it, so it takes part";
     Note(text);
     SendTo(*member, Notice{text});
@@ -299,8 +299,8 @@ bool JobMachine::Rules::LoseSlot(Member& member) {
       {.at = input_.now, .uptime = input_.now - round_->began, .limit = terms_->max_node_failures});
   if (is_set_aside) {
     Note("node " + member.attach.node_name + " is set aside: it was lost " +
-         std::to_string(losses_.CountOf(member.attach.node_name)) +
-         " times without progress (--max-node-failures)");
+         Counted(losses_.CountOf(member.attach.node_name), "time") +
+         " without progress (--max-node-failures)");
     // Its replacement may be here already.
     const Instant until = *losses_.SetAsideUntil(member.attach.node_name, input_.now);
     for (auto& [id, other] : members_) {

@@ -119,6 +119,7 @@ void ChooseRules(SimRandom random, FaultPlan* plan) {
     node.node_rank = node_rank;
     node_rank += random.Between(1, 2);
   }
+  if (random.Chance(25)) options.timer_lag = random.Between(milliseconds(20), milliseconds(100));
 }
 
 class FaultChooser {

@@ -80,6 +80,8 @@ struct SimOptions {
   agent::LostContact lost_contact = agent::LostContact::kAuto;
   // How long an unanswered connect takes to fail.
   Duration connect_timeout = std::chrono::seconds(2);
+  // The rendezvous' timer rings up to this late; other events are handled meanwhile.
+  Duration timer_lag = std::chrono::microseconds(500);
   // The rendezvous keeps its highest round over a crash.
   bool keeps_state = false;
   // Workers die of a dead peer by themselves, with exit code 1.

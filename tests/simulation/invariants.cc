@@ -370,6 +370,10 @@ void Invariants::CheckWakeup(const char* who, Instant now, Instant next) {
   if (next <= now) Break(std::string(who) + " is due again at once, without end");
 }
 
+void Invariants::CheckStillDue(const char* who, Instant now, Instant was, Instant next) {
+  if (was <= now && next > now) Break(std::string(who) + " puts off a timer that is due");
+}
+
 bool Invariants::IsMember(const Incarnation& incarnation) const {
   return std::any_of(sessions_.begin(), sessions_.end(), [&](const auto& entry) {
     const Session& session = entry.second;

@@ -54,6 +54,8 @@ class Invariants {
   // ---- both
   // After TimePassed a machine may not be due again at once.
   void CheckWakeup(const char* who, Instant now, Instant next);
+  // Before it, what was due at `was` stays so, whatever else comes.
+  void CheckStillDue(const char* who, Instant now, Instant was, Instant next);
 
   // A complete world runs, all of whose workers run or have exited 0.
   bool RunsWell() const;

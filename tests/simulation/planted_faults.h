@@ -36,6 +36,7 @@ inline constexpr PlantedFaultName kPlantedFaults[] = {
     {PlantedFault::kLeaverKept, "leaver kept"},
     {PlantedFault::kStepNotAwaited, "step not awaited"},
     {PlantedFault::kCommitNotKept, "commit not kept"},
+    {PlantedFault::kDueTimerPutOff, "due timer put off"},
 };
 
 struct Finding {

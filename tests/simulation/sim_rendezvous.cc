@@ -82,6 +82,7 @@ void SimRendezvous::Step(const rendezvous::JobEvent& event) {
   rendezvous::StepInput input{.now = LocalNow(),
                               .fresh_world_id = parts_.random.FreshId<WorldId>(),
                               .fresh_round_key = parts_.random.FreshId<RoundKey>()};
+  const Instant due = machine_->NextWakeup();
   std::vector<rendezvous::JobEffect> effects = machine_->Step(input, event);
   parts_.invariants.RendezvousSays(input, effects);
   for (rendezvous::JobEffect& effect : effects) {
@@ -89,6 +90,8 @@ void SimRendezvous::Step(const rendezvous::JobEvent& event) {
   }
   if (std::holds_alternative<rendezvous::TimePassed>(event)) {
     parts_.invariants.CheckWakeup("rendezvous", LocalNow(), machine_->NextWakeup());
+  } else {
+    parts_.invariants.CheckStillDue("rendezvous", LocalNow(), due, machine_->NextWakeup());
   }
   WatchTimer();
 }
@@ -97,7 +100,7 @@ void SimRendezvous::WatchTimer() {
   Instant next = machine_->NextWakeup() - clock_offset_;
   if (next.IsNever() || next >= timer_at_) return;
   timer_at_ = next;
-  parts_.queue.At(next + parts_.random.Between(Duration(0), std::chrono::microseconds(500)),
+  parts_.queue.At(next + parts_.random.Between(Duration(0), parts_.options.timer_lag),
                   Act::kRendezvousTimer, life_);
 }
 

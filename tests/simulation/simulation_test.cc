@@ -66,10 +66,12 @@ TEST(Simulation, EqualSeedsGiveEqualRuns) {
 // a claimant of a node rank was let in with a lease that was nearly over; the guardian raced with
 // its agent; late reports took commits back.
 TEST(Simulation, SeedsThatOnceBrokeARule) {
-  for (uint64_t seed : {3,     17,    58,    86,    454,   1299,  1412,  1493,  1650,  1732,
-                        1806,  2146,  2623,  2688,  3110,  5531,  6131,  8364,  9414,  13801,
-                        18805, 25640, 31013, 32118, 36052, 40859, 41175, 47712, 48198, 52045,
-                        57960, 66302, 66333, 67046, 69720, 71280, 75767, 89068, 94551}) {
+  for (uint64_t seed :
+       {3,     17,    58,     86,      454,     1299,    1412,    1493,   1650,  1732,
+        1806,  2146,  2623,   2688,    3110,    5531,    6131,    8364,   9414,  13801,
+        18805, 25640, 31013,  32118,   36052,   40859,   41175,   47712,  48198, 52045,
+        57960, 66302, 66333,  67046,   69720,   71280,   75767,   89068,  94551, 1272,
+        2203,  13204, 514032, 1000787, 1039688, 1046255, 1052044, 1071431}) {
     EXPECT_EQ(RunSeed({.seed = seed}).broken, "") << Explain(seed);
   }
 }
