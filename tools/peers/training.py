@@ -18,6 +18,8 @@ FIRST_LINE = os.path.join(launchers.HERE, "first_line.py")
 # A small network and few images, so that what is measured is the way back, not the first step.
 OPTIONS = ["--model=tiny", "--images=2048", "--batch=32", "--epochs=1000", "--checkpoint-every=20"]
 WORKERS = 2
+# Steps before the kill: past checkpoints, and seconds after the start, as failures are.
+UNDER_WAY = 200
 MUSTER = clusters.MUSTER + " run --standalone --nproc-per-node=%d --max-restarts=9" % WORKERS
 TORCHRUN = ("/usr/bin/python3 " + launchers.HERE + "/torchrun_shim.py --nnodes=1 --nproc_per_node=%d --rdzv_backend=c10d"
             " --rdzv_endpoint=127.0.0.1:{port} --rdzv_id=bench --max_restarts=9 --monitor_interval=" % WORKERS)
@@ -81,8 +83,7 @@ def worker_killed(variant):
     training = Training()
     words = shlex.split(VARIANTS[variant].format(port=launchers.free_port()))
     training.run(words + training.command, PYTHON_EXEC="/usr/bin/python3")
-    # Past the first checkpoint.
-    training.wait_for_steps(25)
+    training.wait_for_steps(UNDER_WAY)
     workers = training.starts()
     if sorted(worker.rank for worker in workers) != list(range(WORKERS)):
         sys.exit("bench: found %s in place of %d workers:\n%s" % (workers, WORKERS, training.said()))
@@ -111,7 +112,7 @@ def by_hand():
                 for rank in range(WORKERS)]
 
     first = start()
-    training.wait_for_steps(25)
+    training.wait_for_steps(UNDER_WAY)
     for process in first:
         process.kill()
         process.wait()
