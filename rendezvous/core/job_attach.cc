@@ -17,7 +17,10 @@ void JobMachine::Rules::OnAttach(SessionId session, const Attach& attach) {
     graces_.Renew(before.id, input_.now);
   }
   const JobPast past = PastOf(attach);
-  if (options_.record.verdict && past.round > options_.record.world.round) VoidVerdict(attach);
+  std::optional<std::string> problem = MalformedAttach(attach);
+  if (!problem && options_.record.verdict && past.round > options_.record.world.round) {
+    VoidVerdict(attach);
+  }
   if (IsFinal()) return AttachAfterEnd(session, attach);
   if (auto released = released_.find(attach.incarnation); released != released_.end()) {
     // It was let go and didn't hear of it.
@@ -25,7 +28,6 @@ void JobMachine::Rules::OnAttach(SessionId session, const Attach& attach) {
     effects_.emplace_back(EndSession{session});
     return;
   }
-  std::optional<std::string> problem = MalformedAttach(attach);
   if (!problem && terms_) {
     problem = Disagreement(*terms_, opener_, attach);
     if (!problem) problem = AddressProblem(opener_, attach);
@@ -57,7 +59,7 @@ void JobMachine::Rules::OnAttach(SessionId session, const Attach& attach) {
 }
 
 void JobMachine::Rules::VoidVerdict(const Attach& later) {
-  Note("node " + later.node_name + " has seen round " + std::to_string(later.highest_round.value) +
+  Note("node " + later.node_name + " has seen round " + std::to_string(PastOf(later).round.value) +
        ", after the end that was kept: the job goes on");
   options_.record.verdict.reset();
   verdict_.reset();
