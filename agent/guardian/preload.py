@@ -1,7 +1,7 @@
 # Runs in a Python that the guardian has started for `--preload`: imports the modules once, then makes a worker
 # whenever the guardian asks, which goes on as a fresh `python3 -u [-m] SCRIPT ARGUMENTS...` would. A fork takes long
 # with all that was imported (torch: 12 ms, and 27 ms for the end of the process between, one worker after another), so
-# when nothing is asked for, spares are forked: as many as were last asked for at once. They are in our session, by
+# when nothing is asked for, spares are forked: as many as were ever asked for at once. They are in our session, by
 # which the guardian knows them, until they become workers.
 #
 # Started by agent/guardian/preloaded_python.cc as
@@ -228,9 +228,10 @@ def become_worker(imports, request):
     show_as(argv)
     reseed()
     importlib.invalidate_caches()
+    words = [os.fsdecode(word) for word in argv]
     if hasattr(sys, "orig_argv"):
-        sys.orig_argv = [os.fsdecode(word) for word in argv]
-    return [os.fsdecode(word) for word in argv]
+        sys.orig_argv = list(words)
+    return words
 
 
 def run(python, words):
