@@ -207,13 +207,13 @@ class Finder {
     MeetingPlace place;
     place.connect_to = plan_.endpoint;
     place.name = plan_.endpoint.ToString();
+    std::optional<MeetingFailure> failure = ResolveEndpoint();
+    if (failure.has_value()) return *std::move(failure);
     if (!plan_.address.empty()) {
-      if (std::optional<MeetingFailure> failure = CheckGivenAddress()) return *std::move(failure);
+      if ((failure = CheckGivenAddress())) return *std::move(failure);
       place.address = plan_.address;
       return place;
     }
-    std::optional<MeetingFailure> failure = ResolveEndpoint();
-    if (failure.has_value()) return *std::move(failure);
     place.address = OwnAddress();
     // It may change while the job runs; the way to the rendezvous tells again.
     place.find_address = [resolved = resolved_] {

@@ -17,6 +17,7 @@
 namespace muster::launcher {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -298,6 +299,17 @@ TEST_F(MeetingPlaceTest, ANameThatDoesNotResolveIsTriedAgainThenNamed) {
   EXPECT_THAT(failure.text, HasSubstr("\"no-such-host.invalid\" does not resolve"));
   ASSERT_EQ(said_.size(), 1u);
   EXPECT_THAT(said_[0], HasSubstr("trying again"));
+}
+
+TEST_F(MeetingPlaceTest, SoItIsWhereThisNodeNeverHostsAndItsAddressIsGiven) {
+  LaunchPlan plan = Elastic("nosuch.invalid", 29400);
+  plan.hosting = Hosting::kNever;
+  plan.address = "10.0.0.1";
+  patience_ = std::chrono::milliseconds(300);
+  MeetingFailure failure = Failure(plan);
+  EXPECT_EQ(failure.exit_code, 69);
+  EXPECT_THAT(failure.text, HasSubstr("\"nosuch.invalid\" does not resolve"));
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("trying again for 1 s (join_timeout)")));
 }
 
 TEST_F(MeetingPlaceTest, AnAddressOfAnotherMachineCannotBeHosted) {

@@ -148,7 +148,8 @@ void AgentRules::On(const RendezvousDisconnected& event) {
     ShowLine("lost contact with the rendezvous at " + options_.endpoint + " (" + event.why +
              "); trying again for " + DurationText(contact_.patience()));
   } else if (!contact_.was_ever_attached()) {
-    ShowLine("waiting for the rendezvous at " + options_.endpoint + " (" + event.why + ")");
+    ShowLine("waiting for the rendezvous at " + options_.endpoint + " (" + event.why +
+             "); trying again for " + DurationText(contact_.patience()) + " (join_timeout)");
   }
 }
 

@@ -63,8 +63,9 @@ void Contact::Attached(Instant now, Duration lease, Duration reconnect_timeout) 
   state_ = State::kAttached;
   lease_.length = lease > Duration(0) ? lease : kDefaultLease;
   if (reconnect_timeout > Duration(0)) options_.reconnect_timeout = reconnect_timeout;
-  Instant proven = attach_sent_ + lease_.Usable();
-  if (deadline_.IsNever() || proven > deadline_) deadline_ = proven;
+  // Also where that is earlier than before: the rendezvous came back with a shorter lease.
+  deadline_ = attach_sent_ + lease_.Usable();
+  renewed_until_ = std::min(renewed_until_, DeadlineIfHeld(now));
   // Counted from the sending, as the lease is: a slow answer has used up some of it.
   next_heartbeat_ = std::max(now, attach_sent_ + renewal_interval());
   next_renewal_ = next_heartbeat_;

@@ -296,6 +296,20 @@ TEST(Contact, PatienceIsTheJoinTimeoutFirstAndTheReconnectTimeoutLater) {
   EXPECT_EQ(contact.gives_up_at(), At(41'000));
 }
 
+TEST(Contact, ARendezvousThatComesBackWithAShorterLeaseShortensTheDeadline) {
+  for (Contact::Allowance allowance :
+       {Contact::Allowance::kLease, Contact::Allowance::kReconnectTimeout}) {
+    Contact contact = AttachedContact(seconds(30));
+    contact.Allow(allowance, At(30));
+    EXPECT_EQ(contact.deadline(), At(10 + 29'500));
+    contact.Lost(At(1000));
+    ASSERT_TRUE(contact.TakeRetry(At(1000)));
+    contact.Opened(At(1100), true);
+    contact.Attached(At(1100), seconds(3), Duration(0));
+    EXPECT_EQ(contact.deadline(), At(1100 + 2500));
+  }
+}
+
 TEST(Contact, NothingIsDueWhileClosed) {
   Contact contact = AttachedContact();
   contact.Allow(Contact::Allowance::kLease, At(20));

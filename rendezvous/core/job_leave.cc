@@ -154,9 +154,14 @@ void JobMachine::Rules::LetIdleGo() {
   }
 }
 
+// While the job forms again. Not a spare or a newcomer, without which it was not below MIN before.
+bool JobMachine::Rules::IsMissedIfItGoes(const Member& member) const {
+  const bool had_part = member.last_group_rank.has_value() || member.lost_recovered_round;
+  return !round_ && is_reforming_ && had_part;
+}
+
 void JobMachine::Rules::LetGo(Member& member, std::optional<int64_t> saved_step) {
-  // A spare's leaving brings no round below MIN.
-  if (!round_ && is_reforming_) AddReason(left_because_, LeftText(member));
+  if (IsMissedIfItGoes(member)) AddReason(left_because_, LeftText(member));
   SendTo(member, JobEnded{Release(member, saved_step)});
   if (member.session) effects_.emplace_back(EndSession{*member.session});
   Note("node " + member.attach.node_name + " is let go: " + member.departure->reason);

@@ -205,6 +205,28 @@ TEST(JobLeave, WhoHasNoPartInTheRoundGoesAtOnce) {
   EXPECT_EQ(story.machine().state(), JobState::kRunning);
 }
 
+TEST(JobLeave, ANewcomerThatGoesBelowMinDoesntEndTheWaitForWhoWasLost) {
+  for (bool is_drained : {true, false}) {
+    JobStory story({.min = 3, .max = 4});
+    RunThree(story);
+    for (const char* agent : {"b", "c"}) story.Break(agent);
+    story.Lapse(200);
+    story.StopDone("a");
+    story.Attach("e");
+    ASSERT_EQ(story.machine().state(), JobState::kGathering);
+    if (is_drained) {
+      Drain(story, 'e');
+    } else {
+      story.Leave("e");
+    }
+    EXPECT_EQ(story.machine().state(), JobState::kGathering) << "as before e came";
+    EXPECT_FALSE(Farewell(story, "a")) << Farewell(story, "a")->reason;
+    // The control: one of those that ran.
+    story.Leave("a");
+    EXPECT_EQ(story.machine().state(), JobState::kFailed);
+  }
+}
+
 TEST(JobLeave, AFailureMeanwhileIsChargedAndTheyGo) {
   JobStory story({.min = 2, .max = 3});
   RunThree(story);

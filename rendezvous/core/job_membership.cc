@@ -315,8 +315,7 @@ bool JobMachine::Rules::LoseSlot(Member& member) {
 void JobMachine::Rules::Depart(Member& member, const std::string& reason) {
   const std::string text = "node " + member.attach.node_name + " leaves: " + reason;
   Note(text);
-  // A spare's leaving brings no round below MIN.
-  if (!round_ && is_reforming_) AddReason(left_because_, text);
+  if (IsMissedIfItGoes(member)) AddReason(left_because_, text);
   bool must_stop = false;
   if (round_ && member.slot) {
     Slot& slot = round_->slots[*member.slot];

@@ -166,6 +166,7 @@ class JobMachine::Rules {
   Instant DepartureDue() const;
   void StopForDepartures();
   void LetIdleGo();
+  bool IsMissedIfItGoes(const Member& member) const;
   void LetGo(Member& member, std::optional<int64_t> saved_step);
   const Verdict& Release(const Member& member, std::optional<int64_t> saved_step);
   void LetDepartingGo(const Round& round);
@@ -225,8 +226,7 @@ class JobMachine::Rules {
   // When the first of those nodes asked to go that will leave with the current round.
   std::optional<Instant> departures_since_;
   Instant checkpoint_due_ = Instant::Never();
-  // Someone is to go who has no part in a round.
-  bool has_idle_leavers_ = false;
+  bool has_idle_leavers_ = false;  // someone is to go who has no part in a round
   // After a plain Leave: others may follow, so nothing is formed before this.
   Instant form_not_before_;
   ReleaseTable released_;

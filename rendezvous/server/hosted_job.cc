@@ -38,7 +38,7 @@ HostedJob::HostedJob(std::string run_id, const JobOptions& options, Instant star
   if (machine_.IsDone()) done_since_ = started;
 }
 
-HostedJob::~HostedJob() { CloseRound(absl::CancelledError("the rendezvous is shutting down")); }
+HostedJob::~HostedJob() { CloseRound(absl::UnavailableError("the rendezvous is shutting down")); }
 
 void HostedJob::Step(Instant now, const JobEvent& event) {
   if (auto* message = std::get_if<SessionMessage>(&event)) {
@@ -154,16 +154,19 @@ Instant HostedJob::NextWakeup() const {
 }
 
 absl::Status HostedJob::CheckScope(const RoundScope& scope) const {
-  if (!table_)
-    return absl::AbortedError(absl::StrCat("job ", run_id_, " has no round now; round ",
-                                           scope.world.round.value, " is over"));
+  const RoundId asked = scope.world.round;
+  if (asked > world_.round)
+    return absl::UnavailableError(
+        absl::StrCat("round ", asked.value, " of job ", run_id_, " isn't known here yet"));
   if (!(scope.world == world_))
-    return absl::AbortedError(absl::StrCat("round ", scope.world.round.value,
-                                           " isn't the current one of job ", run_id_, " (",
-                                           world_.round.value, ")"));
+    return absl::AbortedError(absl::StrCat("round ", asked.value, " isn't the current one of job ",
+                                           run_id_, " (", world_.round.value, ")"));
+  if (!table_)
+    return absl::AbortedError(
+        absl::StrCat("job ", run_id_, " has no round now; round ", asked.value, " is over"));
   if (!incarnations_.contains(scope.incarnation))
-    return absl::AbortedError(absl::StrCat("this agent takes no part in round ", world_.round.value,
-                                           " of job ", run_id_));
+    return absl::UnavailableError(
+        absl::StrCat("this agent isn't attached to round ", asked.value, " of job ", run_id_));
   return absl::OkStatus();
 }
 

@@ -61,7 +61,7 @@ class HostedJob {
  public:
   // `outlet` must outlive the job. `started` is when the rendezvous began to listen.
   HostedJob(std::string run_id, const JobOptions& options, Instant started, JobOutlet* outlet);
-  // Calls that still wait are answered with Cancelled.
+  // Calls that still wait are answered with Unavailable.
   ~HostedJob();
   HostedJob(const HostedJob&) = delete;
   HostedJob& operator=(const HostedJob&) = delete;
@@ -74,8 +74,9 @@ class HostedJob {
   // When Tick() is due if nothing else happens.
   Instant NextWakeup() const;
 
-  // Codes: Aborted (the scope isn't the current round's), InvalidArgument, ResourceExhausted;
-  // DeadlineExceeded and NotFound as RendezvousClient says.
+  // Codes: Aborted (the scope's round is over), Unavailable (it isn't known here, or its agent
+  // isn't: a rendezvous that has come back hears the agents' calls before their Attach),
+  // InvalidArgument, ResourceExhausted; DeadlineExceeded and NotFound as RendezvousClient says.
   void SetKey(const RoundScope& scope, const std::string& key, std::string value,
               const CallAnswer& answer);
   void GetKey(Instant now, CallId call, const RoundScope& scope, const std::string& key,
@@ -115,7 +116,7 @@ class HostedJob {
   void ReleaseHeld();
   void CloseRound(const absl::Status& why);
   void NoteDeparture(SessionId session);
-  // OK if the scope names the current round and an agent of this job.
+  // OK if the scope names the current round and an agent that is attached, or was lately.
   absl::Status CheckScope(const RoundScope& scope) const;
   void EndWaits(const std::vector<WaitId>& waits, const absl::StatusOr<std::string>& answer);
 
@@ -133,7 +134,9 @@ class HostedJob {
   // Of sessions that have ended in this round, oldest first: an agent that is between two streams
   // may still use the table, but not every one that ever came.
   std::deque<Incarnation> departed_;
+  // Of the round that began last in this life of the rendezvous; round 0 before the first.
   World world_;
+  // None when that round is over.
   std::optional<KeyValueTable> table_;
   std::map<WaitId, Waiting> waiting_;
   std::map<CallId, WaitId> wait_of_;

@@ -18,16 +18,19 @@ CallId RendezvousLoop::EnqueueCall(
   CallId id(++last_id_);
   bool taken = Enqueue(
       [this, run_id, id, answer, call = std::move(call)](Instant now) {
-        if (now.IsNever()) return answer(absl::CancelledError("the rendezvous is shutting down"));
+        if (now.IsNever())
+          return answer(absl::UnavailableError("the rendezvous is shutting down"));
         auto found = jobs_.find(run_id);
         if (found == jobs_.end())
-          return answer(absl::NotFoundError(absl::StrCat("no job \"", run_id, "\" is here")));
+          // Its agents may be on their way to a rendezvous that has come back.
+          return answer(
+              absl::UnavailableError(absl::StrCat("no job \"", run_id, "\" is known here yet")));
         call(now, *found->second, id, answer);
         NoteDue(*found->second);
       },
       kMaxTasks);
   // The caller may try again elsewhere or later.
-  if (!taken) answer(absl::CancelledError("the rendezvous is shutting down or overloaded"));
+  if (!taken) answer(absl::UnavailableError("the rendezvous is shutting down or overloaded"));
   return id;
 }
 

@@ -1,16 +1,64 @@
 // A rendezvous that comes back: with an empty memory, and with a state directory.
+#include <grpcpp/grpcpp.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <memory>
 #include <string>
 
+#include "base/entropy.h"
 #include "gtest/gtest.h"
+#include "proto/rendezvous.grpc.pb.h"
+#include "proto/session_convert.h"
 #include "rendezvous/server/job_store.h"
 #include "rendezvous/server/rendezvous_test_kit.h"
 
 namespace muster::rendezvous {
 namespace {
+
+using std::chrono::seconds;
+
+// What setting a key answers over a channel of its own: an agent's calls may overtake its Attach.
+grpc::StatusCode SetAnswer(Trio& trio, const RoundScope& scope) {
+  proto::SetKeyRequest request;
+  *request.mutable_scope() = ToProto(scope);
+  request.set_key("key");
+  proto::SetKeyReply reply;
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + seconds(20));
+  return trio.Stub()->SetKey(&context, request, &reply).error_code();
+}
+
+// A worker tries again after Unavailable, and gives up after Aborted: that would cost a restart.
+void ExpectCallsToOutlastARestart(const RendezvousServerOptions& options) {
+  Trio trio(options);
+  const RoundScope first = trio.agents[0]->scope();
+  const RoundScope second = trio.agents[1]->scope();
+  RendezvousServerOptions again = options;
+  again.host = "127.0.0.1";
+  again.port = trio.server->port();
+  trio.server.reset();
+  trio.server = StartServer(again);
+  EXPECT_EQ(SetAnswer(trio, first), grpc::StatusCode::UNAVAILABLE) << "nobody is attached yet";
+  trio.agents[0]->Attach();
+  ASSERT_TRUE(trio.agents[0]->observer().NextMessage<Attached>().has_value());
+  EXPECT_EQ(SetAnswer(trio, second), grpc::StatusCode::UNAVAILABLE) << "it isn't attached yet";
+  for (int i : {1, 2}) {
+    trio.agents[i]->Attach();
+    ASSERT_TRUE(trio.agents[i]->observer().NextMessage<Attached>().has_value());
+  }
+  EXPECT_EQ(SetAnswer(trio, first), grpc::StatusCode::OK);
+  EXPECT_EQ(SetAnswer(trio, second), grpc::StatusCode::OK);
+  RoundScope over = first;
+  over.world.id = base::FreshId<WorldId>();
+  EXPECT_EQ(SetAnswer(trio, over), grpc::StatusCode::ABORTED);
+}
+
+TEST(RendezvousRestart, KeyCallsBeforeTheirAgentIsAttachedAreToBeTriedAgain) {
+  ExpectCallsToOutlastARestart({});
+  ExpectCallsToOutlastARestart(
+      {.state_dir = ::testing::TempDir() + "/calls_of_restart_test." + std::to_string(getpid())});
+}
 
 TEST(RendezvousRestart, ARestartedOneRecoversTheRunningWorld) {
   Trio trio;

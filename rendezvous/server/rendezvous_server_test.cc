@@ -212,13 +212,13 @@ TEST(RendezvousServer, KeyCallsAreFenced) {
   EXPECT_EQ(set(good), grpc::StatusCode::OK);
   RoundScope bad = good;
   bad.run_id = "no such job";
-  EXPECT_EQ(set(bad), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(set(bad), grpc::StatusCode::UNAVAILABLE);
   bad = good;
   bad.incarnation = base::FreshId<Incarnation>();
-  EXPECT_EQ(set(bad), grpc::StatusCode::ABORTED);
+  EXPECT_EQ(set(bad), grpc::StatusCode::UNAVAILABLE);
   bad = good;
   bad.world.round = RoundId(9);
-  EXPECT_EQ(set(bad), grpc::StatusCode::ABORTED);
+  EXPECT_EQ(set(bad), grpc::StatusCode::UNAVAILABLE);
   bad = good;
   bad.world.id = base::FreshId<WorldId>();
   EXPECT_EQ(set(bad), grpc::StatusCode::ABORTED);

@@ -10,6 +10,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import process_kit
 from process_kit import wait_for
 
+SDK_WORKER = os.path.join(process_kit.ROOT, "tests", "integration", "sdk_worker")
 PLACE = ("echo \"$RANK of $WORLD_SIZE, node $GROUP_RANK of $GROUP_WORLD_SIZE, "
          "attempt $TORCHELASTIC_RESTART_COUNT\"")
 
@@ -314,6 +315,27 @@ class RendezvousGone(Cluster):
             self.assert_ends(node, 0)
             self.assertEqual(node.out.count("attempt"), 1, node.said())
             self.assertNotIn("are killed", node.err)
+        daemon.signal(signal.SIGTERM)
+        self.assert_ends(daemon, 0)
+
+    def test_workers_that_look_for_each_other_outlive_its_restarts(self):
+        daemon = self.daemon()
+        nodes = [self.elastic(i, "--no-python", SDK_WORKER, "meeting") for i in (1, 2)]
+        for node in nodes:
+            node.wait_for_output(" of 2\n")
+        for times in range(1, 4):
+            daemon.signal(signal.SIGKILL)
+            daemon.wait()
+            for node in nodes:
+                wait_for(lambda: node.err.count("lost contact") >= times, "the loss of contact")
+            daemon = self.daemon()
+            for node in nodes:
+                wait_for(lambda: node.err.count("again") >= times, "contact again")
+        self.write("meet", "")
+        self.write("finish", "")
+        for node in nodes:
+            self.assert_ends(node, 0)
+            self.assertEqual(node.out.count("runs round"), 1, node.said())
         daemon.signal(signal.SIGTERM)
         self.assert_ends(daemon, 0)
 

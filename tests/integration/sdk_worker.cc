@@ -1,7 +1,8 @@
 // A worker that uses the SDK and does nothing else: it says which round it runs in, leaves its pid,
 // and exits 0 when the file `finish` is in its working directory. With "adding" as its argument it
-// adds up ranks over all workers all the time, and fails when that can't be done; with "where" it
-// says which device it would use, and ends.
+// adds up ranks over all workers all the time, and fails when that can't be done; with "meeting" too,
+// but rank 0 comes to the others when the file `meet` is there; with "where" it says which device it
+// would use, and ends.
 #include <unistd.h>
 
 #include <chrono>
@@ -21,6 +22,10 @@ namespace {
 int Fail(const muster::Status& status) {
   std::fprintf(stderr, "%s\n", status.message().c_str());
   return 1;
+}
+
+void AwaitFile(const char* name) {
+  while (access(name, F_OK) != 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
 }
 
 // Rank 0 decides when all end: they have to add up the same number of times.
@@ -58,7 +63,8 @@ int main(int argc, char** argv) {
               static_cast<unsigned long long>((*context)->world().round.value), (*context)->rank(),
               (*context)->world_size());
   std::fflush(stdout);
+  if (argc > 1 && std::string_view(argv[1]) == "meeting" && (*context)->rank() == 0) AwaitFile("meet");
   if (argc > 1) return AddUntilFinished(**context);
-  while (access("finish", F_OK) != 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  AwaitFile("finish");
   return 0;
 }
