@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -13,7 +14,7 @@
 namespace muster::agent {
 namespace {
 
-constexpr size_t kMostRead = 1 << 20;
+constexpr size_t kMostRead = 16 << 20;
 constexpr size_t kMostText = 16 << 10;
 
 std::optional<std::string> ReadBounded(const std::string& path) {
@@ -23,7 +24,7 @@ std::optional<std::string> ReadBounded(const std::string& path) {
   struct stat status {};
   std::string text;
   if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
-    text.resize(kMostRead);
+    text.resize(std::min(kMostRead, static_cast<size_t>(status.st_size)));
     size_t size = 0;
     while (size < text.size()) {
       ssize_t got = read(fd, text.data() + size, text.size() - size);
@@ -35,6 +36,16 @@ std::optional<std::string> ReadBounded(const std::string& path) {
   close(fd);
   if (text.empty()) return std::nullopt;
   return text;
+}
+
+// The end of a long text, in whole lines: that is where a traceback names the error.
+std::string EndOf(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  if (text.size() <= kMostText) return text;
+  size_t begin = text.size() - kMostText;
+  const size_t line = text.find('\n', begin);
+  if (line != std::string::npos) begin = line + 1;
+  return "...\n" + text.substr(begin);
 }
 
 std::string StringAt(const nlohmann::json& object, const char* name) {
@@ -60,9 +71,7 @@ std::optional<ErrorRecord> ReadErrorFile(const std::string& path) {
     }
   }
   if (text.empty()) text = *raw;
-  if (text.size() > kMostText) text.resize(kMostText);
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  return ErrorRecord{.raw = *std::move(raw), .text = std::move(text)};
+  return ErrorRecord{.raw = *std::move(raw), .text = EndOf(std::move(text))};
 }
 
 std::string WithErrorCode(const std::string& raw, int code) {

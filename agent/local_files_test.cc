@@ -16,6 +16,7 @@
 #include "agent/free_port.h"
 #include "agent/log_layout.h"
 #include "agent/output_prefix.h"
+#include "absl/strings/str_replace.h"
 #include "gtest/gtest.h"
 
 namespace muster::agent {
@@ -68,7 +69,20 @@ TEST_F(ErrorFile, WhatIsNoRecordIsTakenAsItIs) {
   EXPECT_EQ(ReadErrorFile(File(R"({"message": [1]})"))->text, R"({"message": [1]})");
   EXPECT_EQ(ReadErrorFile(File(R"({"message": {"extraInfo": 5}})"))->text,
             R"({"message": {"extraInfo": 5}})");
-  EXPECT_EQ(ReadErrorFile(File(std::string(5 << 20, 'x')))->text.size(), 16u << 10);
+}
+
+TEST_F(ErrorFile, OfALongTextTheEndIsShownAndAllIsPassedOn) {
+  std::string traceback = "Traceback\n";
+  while (traceback.size() < (3u << 20)) traceback += "  File \"t.py\", line 1, in f\n";
+  const std::string raw =
+      R"({"message": {"message": "x", "extraInfo": {"py_callstack": ")" +
+      absl::StrReplaceAll(traceback, {{"\n", "\\n"}, {"\"", "\\\""}}) + R"(ValueError: it\n"}}})";
+  const ErrorRecord record = *ReadErrorFile(File(raw));
+  EXPECT_EQ(record.raw, raw);
+  EXPECT_TRUE(record.text.starts_with("...\n  File ")) << record.text.substr(0, 40);
+  EXPECT_TRUE(record.text.ends_with("\nValueError: it"));
+  EXPECT_LE(record.text.size(), (16u << 10) + 4);
+  EXPECT_EQ(ReadErrorFile(File(std::string(5 << 20, 'x')))->text.size(), (16u << 10) + 4);
 }
 
 TEST(ErrorRecord, IsPassedOnWithTheExitCodeAsTorchrunDoes) {
@@ -185,7 +199,9 @@ TEST(OutputPrefix, IsTorchrunsOrWhatTheTemplateSays) {
   PrefixFacts odd = facts;
   odd.role = "${rank}";
   EXPECT_EQ(OutputPrefix("<${rank}|${local_rank}|${role_name}|$rank> ", odd),
-            "<5|1|${rank}|$rank> ");
+            "<5|1|${rank}|5> ");
+  EXPECT_EQ(OutputPrefix("$$rank $ranks ${rank ${} $ $rank.$local_rank$", facts),
+            "$rank $ranks ${rank ${} $ 5.1$");
 }
 
 }  // namespace

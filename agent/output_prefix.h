@@ -15,8 +15,9 @@ struct PrefixFacts {
   std::string host{};
 };
 
-// `pattern` with ${role_name}, ${local_rank}, ${rank} and ${hostname} filled in; empty: torchrun's
-// own, "[role0]:".
+// `pattern` with ${role_name}, ${local_rank}, ${rank} and ${hostname} filled in, with or without
+// braces; "$$" is "$", and what isn't known stays (as Python's Template.safe_substitute, which
+// torchrun uses). Empty: torchrun's own, "[role0]:".
 std::string OutputPrefix(const std::string& pattern, const PrefixFacts& facts);
 
 }  // namespace muster::agent

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "absl/strings/ascii.h"
 #include "launcher/endpoint.h"
 #include "launcher/text.h"
 
@@ -63,8 +64,9 @@ absl::StatusOr<Duration> Seconds(std::string_view who, std::string_view text) {
 }
 
 absl::StatusOr<bool> Truth(std::string_view who, std::string_view text) {
-  if (text == "1" || text == "true" || text == "True" || text == "yes") return true;
-  if (text == "0" || text == "false" || text == "False" || text == "no") return false;
+  const std::string word = absl::AsciiStrToLower(text);
+  if (word == "1" || word == "true" || word == "t" || word == "yes" || word == "y") return true;
+  if (word == "0" || word == "false" || word == "f" || word == "no" || word == "n") return false;
   bool is_number = !text.empty() &&
                    std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
   if (is_number) return text.find_first_not_of('0') != std::string_view::npos;

@@ -147,6 +147,7 @@ TEST(LaunchPlan, StaticLayoutIsHostedByNodeRankZero) {
   EXPECT_EQ(host.listen_host, "");
   EXPECT_EQ(host.address, "10.0.0.1");
 
+  EXPECT_EQ(Plan({"--nnodes=2", "--node-rank=1", "--master-addr=[::1]"}).endpoint.host, "::1");
   LaunchPlan guest = Plan({"--nnodes=2", "--node-rank=1", "--master-addr=10.0.0.1"});
   EXPECT_EQ(guest.hosting, Hosting::kNever);
   EXPECT_FALSE(guest.shares_port_with_store);

@@ -121,7 +121,11 @@ absl::Status SetNodeRank(const Given& given, RunOptions& options) {
 absl::Status SetMasterAddr(const Given& given, RunOptions& options) {
   if (given.text.empty()) return absl::OkStatus();
   options.master_addr_given = true;
-  return SetWord(given, options.master_addr);
+  absl::Status status = SetWord(given, options.master_addr);
+  // As torchrun's help writes an IPv6 address.
+  std::string& host = options.master_addr;
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  return status;
 }
 
 absl::Status SetMasterPort(const Given& given, RunOptions& options) {

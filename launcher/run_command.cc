@@ -108,8 +108,11 @@ class StopTarget {
     }
     base::MutexLock lock(mutex_);
     if (std::ranges::find(stop_signals_, number) == stop_signals_.end()) {
-      if (agent_ != nullptr) agent_->ForwardSignal(number);
-      return;
+      if (agent_ == nullptr) return;
+      if (number != SIGTSTP) return agent_->ForwardSignal(number);
+      return agent_->Say(
+          "Ctrl-Z (SIGTSTP) is not obeyed: the workers of a launcher that stands still are killed "
+          "when its lease is over; end the job with Ctrl-C, or start it with & behind the command");
     }
     ++count_;
     signalled_.notify_all();
@@ -239,8 +242,7 @@ EndedJob EndedWith(const AgentSettings& settings, const Verdict& verdict, const 
 
 std::vector<int> TakenSignals(const RunOptions& options) {
   std::vector<int> taken = options.stop_signals;
-  taken.push_back(SIGUSR1);
-  taken.push_back(SIGUSR2);
+  for (int number : {SIGUSR1, SIGUSR2, SIGTSTP}) taken.push_back(number);
   return taken;
 }
 

@@ -118,12 +118,11 @@ void MeetAtFirstHost(const SchedulerPlace& place, RunOptions& options) {
 }  // namespace
 
 absl::StatusOr<std::optional<SchedulerPlace>> FindSchedulerPlace(const GetEnv& get_env) {
-  // Within Slurm, MPI's variables come from srun's own support for it.
-  auto place = FindInSlurm(get_env);
-  if (place.ok() && !place->has_value()) {
-    place = FindInMpi(get_env, "Open MPI", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK",
-                      "OMPI_COMM_WORLD_LOCAL_SIZE");
-  }
+  // Within Slurm mpirun starts its daemons by srun, as a step that lacks the node of mpirun itself:
+  // what they start has both. PMI's variables come from srun's own support for it.
+  auto place = FindInMpi(get_env, "Open MPI", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK",
+                         "OMPI_COMM_WORLD_LOCAL_SIZE");
+  if (place.ok() && !place->has_value()) place = FindInSlurm(get_env);
   if (place.ok() && !place->has_value()) {
     place = FindInMpi(get_env, "MPI", "PMI_SIZE", "PMI_RANK", "MPI_LOCALNRANKS");
   }

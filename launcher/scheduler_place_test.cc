@@ -113,6 +113,19 @@ TEST(SchedulerPlace, IsReadFromMpi) {
   EXPECT_EQ(Found({{"PMI_SIZE", "2"}, {"PMI_RANK", "1"}}).node_rank, 1);
 }
 
+TEST(SchedulerPlace, WithinSlurmMpirunsOwnVariablesCount) {
+  // On the second of two nodes: the step is that of mpirun's daemons, without the first node.
+  Variables variables = Srun();
+  variables["SLURM_STEP_NUM_NODES"] = "1";
+  variables["SLURM_NODEID"] = "0";
+  variables["OMPI_COMM_WORLD_SIZE"] = "2";
+  variables["OMPI_COMM_WORLD_RANK"] = "1";
+  variables["OMPI_COMM_WORLD_LOCAL_SIZE"] = "1";
+  EXPECT_EQ(Found(variables).scheduler, "Open MPI");
+  EXPECT_EQ(Found(variables).node_count, 2);
+  EXPECT_EQ(Found(variables).node_rank, 1);
+}
+
 TEST(SchedulerPlace, NonsenseIsNamed) {
   for (const auto& [name, value] :
        std::vector<std::pair<std::string, std::string>>{{"SLURM_STEP_NUM_NODES", "x"},

@@ -157,12 +157,14 @@ class Imports:
     def __init__(self):
         self.libc = ctypes.CDLL(None, use_errno=True)
         self.guardian = os.getppid()
+        self.given = {}
         self.changed = {}
         self.removed = []
 
     def compare(self, given):
         """What became of the environment that the guardian gave: a PYTHON_EXEC that is a script may set variables,
         Python sets LC_CTYPE where the locale is C, and modules set some when they are imported."""
+        self.given = given
         self.changed = {name: value for name, value in os.environb.items() if given.get(name) != value}
         self.removed = [name for name in given if name not in os.environb]
 
@@ -220,10 +222,15 @@ def become_worker(imports, request):
     if ignores_child_signal:
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     os.environ.clear()
-    os.environb.update(variables(environment))
-    os.environb.update(imports.changed)
+    own = variables(environment)
+    os.environb.update(own)
+    # What a module did to a variable that is the worker's own (its rank) was done to another value, or to none.
+    for name, value in imports.changed.items():
+        if own.get(name) == imports.given.get(name):
+            os.environb[name] = value
     for name in imports.removed:
-        os.environb.pop(name, None)
+        if own.get(name) == imports.given.get(name):
+            os.environb.pop(name, None)
     time.tzset()
     show_as(argv)
     reseed()

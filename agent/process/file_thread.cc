@@ -40,6 +40,11 @@ struct FileThread::Shared {
     return tasks.empty() && !is_running ? Instant::Never() : last_progress + kFileStuckAfter;
   }
 
+  bool IsHigh() const MUSTER_REQUIRES(mutex) {
+    return bytes >= kFileHighWaterBytes ||
+           tasks.size() + (is_running ? 1 : 0) >= kFileHighWaterTasks;
+  }
+
   void Add(FileTask task) MUSTER_REQUIRES(mutex) {
     if (tasks.empty() && !is_running) last_progress = SystemClock().Now();
     bytes += task.bytes;
@@ -73,10 +78,11 @@ struct FileThread::Shared {
       bool made_room = false;
       {
         base::MutexLock lock(mutex);
+        const bool was_high = IsHigh();
         is_running = false;
         last_progress = SystemClock().Now();
-        made_room = bytes >= kFileHighWaterBytes && bytes - task.bytes < kFileHighWaterBytes;
         bytes -= task.bytes;
+        made_room = was_high && !IsHigh();
       }
       if (made_room && on_room) on_room();
     }
@@ -121,7 +127,7 @@ bool FileThread::HoldsUp(Instant now) const {
 
 Instant FileThread::HoldsUpUntil() const {
   base::MutexLock lock(shared_->mutex);
-  return shared_->bytes < kFileHighWaterBytes ? Instant::Never() : shared_->StuckAt();
+  return shared_->IsHigh() ? shared_->StuckAt() : Instant::Never();
 }
 
 Instant FileThread::StuckAt() const {

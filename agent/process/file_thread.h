@@ -22,6 +22,7 @@ inline constexpr size_t kFileBacklogBytes = 16 << 20;
 inline constexpr size_t kFileBacklogTasks = 1 << 16;
 // Half of that is kept for readers that have to be held up first.
 inline constexpr size_t kFileHighWaterBytes = kFileBacklogBytes / 2;
+inline constexpr size_t kFileHighWaterTasks = kFileBacklogTasks / 2;
 // A disk that has finished nothing for this long holds nobody up any more.
 inline constexpr Duration kFileStuckAfter = std::chrono::seconds(5);
 // How long the destructor waits for a disk that is merely slow.

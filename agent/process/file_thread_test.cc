@@ -89,6 +89,21 @@ TEST(FileThread, HoldsUpWhileThereIsMuchAndTheDiskMakesProgress) {
   EXPECT_FALSE(files.HoldsUp(SystemClock().Now()));
 }
 
+TEST(FileThread, HoldsUpBeforeManySmallTasksAreRefused) {
+  Gate gate;
+  std::promise<void> room;
+  FileThread files([&room] { room.set_value(); });
+  ASSERT_TRUE(files.Offer(0, gate.Task()));
+  for (size_t i = 0; files.HoldsUpUntil().IsNever(); ++i) {
+    ASSERT_LT(i, kFileBacklogTasks);
+    ASSERT_TRUE(files.Offer(1, [] {}));
+  }
+  EXPECT_TRUE(files.Offer(1, [] {})) << "what was read before is still taken";
+  gate.Open();
+  room.get_future().wait();
+  EXPECT_FALSE(files.HoldsUp(SystemClock().Now()));
+}
+
 TEST(FileThread, EndsThoughADiskIsStuck) {
   Gate gate;
   auto start = std::chrono::steady_clock::now();

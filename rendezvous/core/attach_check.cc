@@ -48,14 +48,12 @@ std::string Shown(const std::string& text, size_t differs_at) {
          (is_end ? "" : "...") + "\"";
 }
 
-std::optional<std::string> OtherProgram(const Names& names, const std::string& here,
-                                        const std::string& job) {
-  if (here.empty() || job.empty() || here == job) return std::nullopt;
+// Empty if they are the same, or one isn't told.
+std::string OtherProgram(const Names& names, const std::string& here, const std::string& job) {
+  if (here.empty() || job.empty() || here == job) return "";
   const auto differs_at = static_cast<size_t>(
       std::mismatch(here.begin(), here.end(), job.begin(), job.end()).first - here.begin());
-  return Differ(names, "the program", Shown(here, differs_at), Shown(job, differs_at)) +
-         "; give the same command on every node, another --rdzv-id for another job, or "
-         "--allow-other-programs everywhere";
+  return Differ(names, "the program", Shown(here, differs_at), Shown(job, differs_at));
 }
 
 bool IsNumeric(const std::string& address) {
@@ -180,7 +178,16 @@ std::optional<std::string> Disagreement(const JobTerms& job, const Opener& opene
                   Seconds(job.last_call_timeout)) +
            "; give the same --rdzv-conf on every node";
   }
-  return OtherProgram(names, here.program, job.program);
+  const std::string other_program = OtherProgram(names, here.program, job.program);
+  if (other_program.empty() || here.is_static) return std::nullopt;
+  return other_program +
+         "; give the same command on every node, another --rdzv-id for another job, or "
+         "--allow-other-programs everywhere";
+}
+
+std::string OtherStaticProgram(const JobTerms& job, const Opener& opener, const Attach& attach) {
+  if (!attach.terms.is_static) return "";
+  return OtherProgram({opener.node_name, attach.node_name}, attach.terms.program, job.program);
 }
 
 std::optional<std::string> AddressProblem(const Opener& opener, const Attach& attach) {

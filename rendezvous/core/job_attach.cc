@@ -273,9 +273,10 @@ void JobMachine::Rules::CompareFacts(const Member& newcomer) {
   const Member& first = members_.begin()->second;
   const std::string& name = newcomer.attach.node_name;
   if (&first == &newcomer || known_to_differ_.contains(name)) return;
-  const std::string text =
-      DifferencesOf({first.attach.node_name, first.attach.facts, first.attached_at},
-                    {name, newcomer.attach.facts, newcomer.attached_at});
+  std::string text = DifferencesOf({first.attach.node_name, first.attach.facts, first.attached_at},
+                                   {name, newcomer.attach.facts, newcomer.attached_at});
+  const std::string program = OtherStaticProgram(*terms_, opener_, newcomer.attach);
+  if (!program.empty()) AddReason(text, program);
   if (text.empty()) return;
   SendTo(newcomer, Notice{text});
   if (known_to_differ_.size() >= kMaxKnownToDiffer) return;

@@ -44,6 +44,18 @@ TEST(JobAttach, TwoJobsWithOneRunIdAreToldApartByTheirPrograms) {
   EXPECT_EQ(story.machine().state(), JobState::kGathering);
 }
 
+TEST(JobAttach, NodesOfAStaticJobMayHaveProgramsOfTheirOwn) {
+  JobStory story({.is_static = true});
+  story.Attach("a", {.node_rank = 0, .program = "train.py --node 0"});
+  story.Attach("b", {.node_rank = 1, .program = "train.py --node 1"});
+  EXPECT_EQ(story.machine().state(), JobState::kRunning);
+  const std::string sentence =
+      "node b has the program \"train.py --node 1\", but node a opened the job with \"train.py "
+      "--node 0\"";
+  ASSERT_NE(story.Last<Notice>("b"), nullptr);
+  EXPECT_EQ(story.Last<Notice>("b")->text, sentence);
+}
+
 TEST(JobAttach, WhoWasInARoundPrevailsOverWhoOpenedTheJobAtARestartedRendezvous) {
   JobStory story({.min = 1, .max = 2, .startup_quiet_ms = 1000});
   story.Attach("a", {.program = "train.py"});

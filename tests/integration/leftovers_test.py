@@ -71,6 +71,14 @@ class Kills(process_kit.Case):
             process.wait()
             wait_for(lambda: not process_kit.tagged(self.tag), "the workers' end", 2)
 
+    def test_ctrl_z_is_not_obeyed(self):
+        process = self.start_workers("--rdzv-conf=lease=1")
+        process.signal(signal.SIGTSTP)
+        process.wait_for_output("Ctrl-Z (SIGTSTP) is not obeyed")
+        self.assertTrue(all(map(process_kit.is_alive, self.workers_of(process))))
+        process.signal(signal.SIGINT)
+        self.assert_ends(process, 130)
+
     def test_launcher_frozen(self):
         process = self.start_workers("--rdzv-conf=lease=1")
         workers = self.workers_of(process)

@@ -131,6 +131,15 @@ class Imports(process_kit.Case):
             self.assertNotIn("without --preload", process.err)
 
 
+    def test_a_default_for_a_rank_is_no_workers_rank(self):
+        self.write("defaults.py", "import os\nos.environ.setdefault('RANK', '0')\n"
+                                  "os.environ.setdefault('OWN', 'set')\n")
+        script = self.write("t.py", "import os\nprint(os.environ['RANK'], os.environ['OWN'])\n")
+        process = self.standalone("--nproc-per-node=2", "--prefix=never", "--preload=defaults", script)
+        self.assert_ends(process, 0)
+        self.assertEqual(sorted(process.out.splitlines()), ["0 set", "1 set"])
+
+
 class Lifetime(process_kit.Case):
     SLEEPER = "import os, time\nopen('up.%s' % os.environ['RANK'], 'w').close()\ntime.sleep(1000)\n"
 
