@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_replace.h"
 #include "agent/error_file.h"
 #include "agent/free_port.h"
 #include "agent/log_layout.h"
 #include "agent/output_prefix.h"
-#include "absl/strings/str_replace.h"
 #include "gtest/gtest.h"
 
 namespace muster::agent {
@@ -74,9 +74,9 @@ TEST_F(ErrorFile, WhatIsNoRecordIsTakenAsItIs) {
 TEST_F(ErrorFile, OfALongTextTheEndIsShownAndAllIsPassedOn) {
   std::string traceback = "Traceback\n";
   while (traceback.size() < (3u << 20)) traceback += "  File \"t.py\", line 1, in f\n";
-  const std::string raw =
-      R"({"message": {"message": "x", "extraInfo": {"py_callstack": ")" +
-      absl::StrReplaceAll(traceback, {{"\n", "\\n"}, {"\"", "\\\""}}) + R"(ValueError: it\n"}}})";
+  const std::string raw = R"({"message": {"message": "x", "extraInfo": {"py_callstack": ")" +
+                          absl::StrReplaceAll(traceback, {{"\n", "\\n"}, {"\"", "\\\""}}) +
+                          R"(ValueError: it\n"}}})";
   const ErrorRecord record = *ReadErrorFile(File(raw));
   EXPECT_EQ(record.raw, raw);
   EXPECT_TRUE(record.text.starts_with("...\n  File ")) << record.text.substr(0, 40);
@@ -198,8 +198,7 @@ TEST(OutputPrefix, IsTorchrunsOrWhatTheTemplateSays) {
   EXPECT_EQ(OutputPrefix("${hostname}:${rank}: ", facts), "n7:5: ");
   PrefixFacts odd = facts;
   odd.role = "${rank}";
-  EXPECT_EQ(OutputPrefix("<${rank}|${local_rank}|${role_name}|$rank> ", odd),
-            "<5|1|${rank}|5> ");
+  EXPECT_EQ(OutputPrefix("<${rank}|${local_rank}|${role_name}|$rank> ", odd), "<5|1|${rank}|5> ");
   EXPECT_EQ(OutputPrefix("$$rank $ranks ${rank ${} $ $rank.$local_rank$", facts),
             "$rank $ranks ${rank ${} $ 5.1$");
 }

@@ -64,7 +64,7 @@ absl::StatusOr<Duration> Seconds(std::string_view who, std::string_view text) {
 }
 
 absl::StatusOr<bool> Truth(std::string_view who, std::string_view text) {
-  const std::string word = absl::AsciiStrToLower(text);
+  const std::string word = absl::AsciiStrToLower(std::string(text));
   if (word == "1" || word == "true" || word == "t" || word == "yes" || word == "y") return true;
   if (word == "0" || word == "false" || word == "f" || word == "no" || word == "n") return false;
   bool is_number = !text.empty() &&

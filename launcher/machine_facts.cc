@@ -100,7 +100,8 @@ int CountGpus() {
 
 std::string HostName() {
   std::array<char, HOST_NAME_MAX + 1> name{};
-  if (gethostname(name.data(), name.size() - 1) != 0) return "localhost";
+  // With room for the last NUL: a name may have all 64 characters.
+  if (gethostname(name.data(), name.size()) != 0) return "localhost";
   return name.data();
 }
 

@@ -232,6 +232,9 @@ def become_worker(imports, request):
         if own.get(name) == imports.given.get(name):
             os.environb.pop(name, None)
     time.tzset()
+    threading = sys.modules.get("threading")
+    if threading is not None and hasattr(threading.main_thread(), "_set_native_id"):
+        threading.main_thread()._set_native_id()  # older Pythons keep that of the process it was forked from
     show_as(argv)
     reseed()
     importlib.invalidate_caches()

@@ -17,7 +17,7 @@ namespace muster::agent {
 inline constexpr size_t kConsoleBacklogBytes = 8 << 20;
 // A console that merely lags behind (`| gzip`, a captured pipe) may hold the workers up this long
 // in all until it has caught up; one that takes nothing at all is waited for this long only.
-inline constexpr Duration kConsolePatience = std::chrono::seconds(2);
+inline constexpr Duration kConsolePatience = std::chrono::seconds(60);
 inline constexpr Duration kStuckAfter = std::chrono::milliseconds(500);
 
 class ConsoleSink {

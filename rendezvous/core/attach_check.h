@@ -47,9 +47,10 @@ struct Opener {
 std::optional<std::string> Disagreement(const JobTerms& job, const Opener& opener,
                                         const Attach& attach);
 
-// That the node of a static job runs another program than `opener`, for people; empty if it doesn't.
-// There --node-rank says whose each place is, and many a script takes the node's number as an
-// argument. In an elastic job it is a disagreement: two jobs that use one run id would be merged.
+// That the node of a static job runs another program than `opener`, for people; empty if it
+// doesn't. There --node-rank says whose each place is, and many a script takes the node's number as
+// an argument. In an elastic job it is a disagreement: two jobs that use one run id would be
+// merged.
 std::string OtherStaticProgram(const JobTerms& job, const Opener& opener, const Attach& attach);
 
 // Why these two nodes can't work together: the address of one is loopback, which only its own host

@@ -29,6 +29,21 @@ NodeFacts At(const std::string& topology) {
   return facts;
 }
 
+TEST(JobAttach, ManyWhoWaitAreToldLessOften) {
+  JobStory story({.min = 2100, .max = 2100, .last_call_ms = 0});
+  for (int i = 0; i < 2000; ++i) {
+    // Told apart by the first letter in stories, and by the life.
+    story.Attach(static_cast<char>('a' + i / 100) + std::to_string(i), {.life = i % 100});
+  }
+  story.Lapse(1000);
+  const int told = story.CountOf<Notice>("a0");
+  story.Attach("z");
+  story.Lapse(1900);
+  EXPECT_EQ(story.CountOf<Notice>("a0"), told);
+  story.Lapse(200);
+  EXPECT_EQ(story.CountOf<Notice>("a0"), told + 1);
+}
+
 // ---- programs ------------------------------------------------------------------------------
 
 TEST(JobAttach, TwoJobsWithOneRunIdAreToldApartByTheirPrograms) {

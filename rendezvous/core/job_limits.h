@@ -3,6 +3,7 @@
 #ifndef MUSTER_RENDEZVOUS_CORE_JOB_LIMITS_H_
 #define MUSTER_RENDEZVOUS_CORE_JOB_LIMITS_H_
 
+#include <algorithm>
 #include <cstddef>
 
 #include "base/instant.h"
@@ -12,8 +13,11 @@ namespace muster::rendezvous {
 // Exit codes of `muster run` where no worker is the cause (DESIGN: 69 timed out, 75 run it again).
 inline constexpr int kExitTimedOut = 69;
 inline constexpr int kExitRunAgain = 75;
-// Those who wait are told of a change at most this often, so that N arrivals cost O(N) notices.
-inline constexpr Duration kNoticeInterval = std::chrono::seconds(1);
+// Those who wait are told of a change at most this often: a thousand notices a second in all, for
+// they are in the way of those that wait for their start.
+constexpr Duration NoticeInterval(size_t waiting) {
+  return std::max<Duration>(std::chrono::seconds(1), std::chrono::milliseconds(waiting));
+}
 // Differences of so many nodes are recorded; all others are told to the node alone.
 inline constexpr size_t kMaxKnownToDiffer = 64;
 // So many of the missing are named.

@@ -68,7 +68,7 @@ void JobMachine::Rules::EvaluateGathering() {
   if (answer.may_close) return FormRound();
   if (answer.reason != waiting_reason_ || state != state_) {
     waiting_reason_ = answer.reason;
-    notice_due_ = std::min(notice_due_, input_.now + kNoticeInterval);
+    notice_due_ = std::min(notice_due_, input_.now + NoticeInterval(sessions_.size()));
   }
   if (state == state_) return;
   state_ = state;
@@ -377,7 +377,7 @@ void JobMachine::Rules::On(const NodeCannotStart& event) {
   // Nobody waits for it in a round that runs.
   if (state_ == JobState::kRunning) return;
   failed_starts_.Add(input_.now, event.node_name, event.reason);
-  notice_due_ = std::min(notice_due_, input_.now + kNoticeInterval);
+  notice_due_ = std::min(notice_due_, input_.now + NoticeInterval(sessions_.size()));
 }
 
 void JobMachine::Rules::TellNewcomer(Member& member) {

@@ -18,8 +18,7 @@ CallId RendezvousLoop::EnqueueCall(
   CallId id(++last_id_);
   bool taken = Enqueue(
       [this, run_id, id, answer, call = std::move(call)](Instant now) {
-        if (now.IsNever())
-          return answer(absl::UnavailableError("the rendezvous is shutting down"));
+        if (now.IsNever()) return answer(absl::UnavailableError("the rendezvous is shutting down"));
         auto found = jobs_.find(run_id);
         if (found == jobs_.end())
           // Its agents may be on their way to a rendezvous that has come back.

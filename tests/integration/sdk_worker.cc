@@ -1,8 +1,8 @@
 // A worker that uses the SDK and does nothing else: it says which round it runs in, leaves its pid,
 // and exits 0 when the file `finish` is in its working directory. With "adding" as its argument it
-// adds up ranks over all workers all the time, and fails when that can't be done; with "meeting" too,
-// but rank 0 comes to the others when the file `meet` is there; with "where" it says which device it
-// would use, and ends.
+// adds up ranks over all workers all the time, and fails when that can't be done; with "meeting"
+// too, but rank 0 comes to the others when the file `meet` is there; with "where" it says which
+// device it would use, and ends.
 #include <unistd.h>
 
 #include <chrono>
@@ -63,7 +63,8 @@ int main(int argc, char** argv) {
               static_cast<unsigned long long>((*context)->world().round.value), (*context)->rank(),
               (*context)->world_size());
   std::fflush(stdout);
-  if (argc > 1 && std::string_view(argv[1]) == "meeting" && (*context)->rank() == 0) AwaitFile("meet");
+  if (argc > 1 && std::string_view(argv[1]) == "meeting" && (*context)->rank() == 0)
+    AwaitFile("meet");
   if (argc > 1) return AddUntilFinished(**context);
   AwaitFile("finish");
   return 0;

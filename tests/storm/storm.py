@@ -297,6 +297,9 @@ class Storm:
         if slot:
             send(slot.agent.pid, signal.SIGKILL)
             self.gone(slot, fault, -signal.SIGKILL)
+            if LOST_GUARDIAN in slot.excused:
+                # So is who would have removed its temporary files, or soon may be.
+                shutil.rmtree(slot.folder, ignore_errors=True)
 
     def kill_guardian(self, fault):
         slot = self.slot_of(fault)
