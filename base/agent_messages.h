@@ -51,6 +51,9 @@ struct Attach {
   // that restarts while no worker runs would forget the budget and the checkpoint otherwise.
   int restarts_charged = 0;
   std::optional<Commit> last_commit;
+  // The round that ran without this node, as it was last told; 0 for none: a rendezvous that comes
+  // back without a memory may hear of it from a spare first.
+  RoundId round_elsewhere;
   // This process was in the job's room before, on an earlier stream.
   bool was_attached = false;
   // It was told Drained: a rendezvous that restarts lets it go nevertheless.

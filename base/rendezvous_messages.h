@@ -48,6 +48,8 @@ struct HeartbeatAck {
 // Something a waiting person wants to know: "waiting for 1 more node (2 of 3 are here)".
 struct Notice {
   std::string text;
+  // The round that runs without this node; 0 for none.
+  RoundId running_round{};
   friend bool operator==(const Notice&, const Notice&) = default;
 };
 

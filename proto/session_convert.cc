@@ -47,6 +47,7 @@ proto::Attach AttachToProto(const Attach& attach) {
   out.set_highest_round(attach.highest_round.value);
   out.set_restarts_charged(attach.restarts_charged);
   if (attach.last_commit) *out.mutable_last_commit() = ToProto(*attach.last_commit);
+  if (attach.round_elsewhere.value > 0) out.set_round_elsewhere(attach.round_elsewhere.value);
   out.set_was_attached(attach.was_attached);
   out.set_is_drained(attach.is_drained);
   out.set_hosts_rendezvous(attach.hosts_rendezvous);
@@ -125,6 +126,7 @@ Attach ReadAttach(FieldReader& r, const proto::Attach& in) {
   out.restarts_charged = in.restarts_charged();
   r.Need(out.restarts_charged >= 0, "attach.restarts_charged is negative");
   if (in.has_last_commit()) out.last_commit = r.ReadCommit(in.last_commit());
+  out.round_elsewhere = r.Round(in.round_elsewhere(), "attach.round_elsewhere");
   out.was_attached = in.was_attached();
   out.is_drained = in.is_drained();
   out.hosts_rendezvous = in.hosts_rendezvous();
@@ -236,7 +238,8 @@ RendezvousMessage ReadRendezvousMessage(FieldReader& r, const proto::RendezvousM
     case proto::RendezvousMessage::kHeartbeatAck:
       return HeartbeatAck{in.heartbeat_ack().sequence()};
     case proto::RendezvousMessage::kNotice:
-      return Notice{r.Text(in.notice().text(), kMaxText, "notice.text")};
+      return Notice{r.Text(in.notice().text(), kMaxText, "notice.text"),
+                    r.Round(in.notice().running_round(), "notice.running_round")};
     case proto::RendezvousMessage::kStartRound:
       return ReadStart(r, in.start_round());
     case proto::RendezvousMessage::kStopRound:
@@ -338,7 +341,11 @@ proto::RendezvousMessage ToProto(const RendezvousMessage& message) {
             out.mutable_refused()->set_message(Head(m.message, kMaxText));
           },
           [&](const HeartbeatAck& m) { out.mutable_heartbeat_ack()->set_sequence(m.sequence); },
-          [&](const Notice& m) { out.mutable_notice()->set_text(Head(m.text, kMaxText)); },
+          [&](const Notice& m) {
+            out.mutable_notice()->set_text(Head(m.text, kMaxText));
+            if (m.running_round.value > 0)
+              out.mutable_notice()->set_running_round(m.running_round.value);
+          },
           [&](const StartRound& m) { *out.mutable_start_round() = StartToProto(m); },
           [&](const StopRound& m) {
             proto::StopRound* stop = out.mutable_stop_round();

@@ -72,6 +72,7 @@ Attach SomeAttach() {
   attach.highest_round = RoundId(9);
   attach.restarts_charged = 2;
   attach.last_commit = kCommit;
+  attach.round_elsewhere = RoundId(8);
   attach.was_attached = true;
   attach.is_drained = true;
   attach.hosts_rendezvous = true;
@@ -119,6 +120,7 @@ std::vector<RendezvousMessage> RendezvousMessages() {
       Attached{std::chrono::seconds(3), std::chrono::seconds(60)},
       HeartbeatAck{5},
       Notice{"waiting for 1 more node"},
+      Notice{"waits as a spare", RoundId(7)},
       SomeStart(),
       bare,
       SuccessNoted{kWorld},

@@ -116,6 +116,7 @@ void AgentRules::On(const RendezvousConnected& event) {
   attach.highest_round = highest_round_;
   attach.restarts_charged = restarts_charged_;
   attach.last_commit = last_commit_;
+  if (!group_) attach.round_elsewhere = round_elsewhere_;
   attach.was_attached = contact_.was_ever_attached();
   attach.is_drained = is_drained_;
   attach.running.reset();
@@ -167,6 +168,11 @@ void AgentRules::On(const RendezvousSaid& event) {
       contact_.is_attached() || (contact_.state() == Contact::State::kAttaching && may_be_first);
   if (!is_awaited) return;
   std::visit([this](const auto& message) { Said(message); }, event.message);
+}
+
+void AgentRules::Said(const Notice& message) {
+  round_elsewhere_ = message.running_round;
+  ShowLine(message.text);
 }
 
 void AgentRules::Said(const Attached& message) {

@@ -85,7 +85,7 @@ class AgentRules {
   void Said(const Attached& message);
   void Said(const Refused& message);
   void Said(const HeartbeatAck& message);
-  void Said(const Notice& message) { ShowLine(message.text); }
+  void Said(const Notice& message);
   void Said(const StartRound& message);
   void Said(const StopRound& message);
   void Said(const SuccessNoted&) {}  // Attach.running.succeeded repeats it; nothing to keep.
@@ -159,6 +159,8 @@ class AgentRules {
   // A StopDone that no open stream could take yet.
   std::optional<StopDone> owed_stop_done_;
   RoundId highest_round_;
+  // As the last Notice said.
+  RoundId round_elsewhere_;
   // What was last heard of the job; a rendezvous that restarts learns it from us.
   int restarts_charged_ = 0;
   std::optional<Commit> last_commit_;

@@ -139,7 +139,7 @@ std::optional<std::string> MalformedAttach(const Attach& attach) {
       (attach.running->world.round.value == 0 || attach.running->world.id.IsNone())) {
     return node + " runs a round without a number or a world id";
   }
-  if (attach.highest_round.value > kMaxRound ||
+  if (std::max(attach.highest_round, attach.round_elsewhere).value > kMaxRound ||
       (attach.running && attach.running->world.round.value > kMaxRound)) {
     return node + " speaks of round " + std::to_string(attach.highest_round.value) +
            ", which no job reaches";

@@ -42,7 +42,8 @@ void JobMachine::Rules::OnAttach(SessionId session, const Attach& attach) {
     opener_ = {attach.node_name, attach.address, past};
   }
   opener_.past = std::max(opener_.past, past);
-  highest_round_ = std::max(highest_round_, past.round);
+  round_elsewhere_ = std::max(round_elsewhere_, attach.round_elsewhere);
+  highest_round_ = std::max({highest_round_, past.round, round_elsewhere_});
   ledger_.LearnCharged(attach.restarts_charged);
   bool is_news = last_commit_.Learn(attach.last_commit, attach.highest_round);
   // Of newcomers alone it would be another job that happens to have this run id.
@@ -278,7 +279,7 @@ void JobMachine::Rules::CompareFacts(const Member& newcomer) {
   const std::string program = OtherStaticProgram(*terms_, opener_, newcomer.attach);
   if (!program.empty()) AddReason(text, program);
   if (text.empty()) return;
-  SendTo(newcomer, Notice{text});
+  SendTo(newcomer, Notice{text, round_ ? round_->world.round : RoundId()});
   if (known_to_differ_.size() >= kMaxKnownToDiffer) return;
   known_to_differ_.insert(name);
   Note(text);

@@ -93,6 +93,44 @@ TEST(JobAttach, WhoWasInARoundPrevailsOverWhoOpenedTheJobAtARestartedRendezvous)
   EXPECT_EQ(story.machine().state(), JobState::kRunning);
 }
 
+TEST(JobAttach, ASpareFormsNoWorldBesideOneThatARestartedRendezvousHasNotHeardOf) {
+  for (bool do_they_come : {true, false}) {
+    for (bool has_record : {true, false}) {
+      JobStory story({.min = 1, .max = 2, .startup_quiet_ms = 1000});
+      for (const char* agent : {"a", "b", "c"}) story.Attach(agent);
+      story.Lapse(1000);
+      ASSERT_EQ(story.world("b").round, RoundId(1));
+      ASSERT_NE(story.Last<Notice>("c"), nullptr);
+      EXPECT_EQ(story.Last<Notice>("c")->running_round, RoundId(1));
+      story.RestartRendezvous(has_record ? story.record() : JobRecord{});
+      story.Attach("c", {.was_attached = true});
+      story.Lapse(2500);
+      EXPECT_EQ(story.Last<StartRound>("c"), nullptr) << "less than a lease";
+      if (do_they_come) {
+        for (const char* agent : {"a", "b"}) story.Attach(agent, {.is_running = true});
+        story.Lapse(1000);
+        EXPECT_EQ(story.machine().state(), JobState::kRunning);
+        EXPECT_EQ(story.Last<StopRound>("a"), nullptr);
+        EXPECT_EQ(story.Last<StartRound>("c"), nullptr);
+      } else {
+        story.Lapse(1000);
+        EXPECT_EQ(story.world("c").round, RoundId(2)) << "the number of no other one";
+      }
+    }
+  }
+}
+
+TEST(JobAttach, WhoLostThatRoundNeedntWaitForIt) {
+  JobStory story({.min = 1, .max = 1, .startup_quiet_ms = 1000});
+  for (const char* agent : {"a", "c"}) story.Attach(agent);
+  story.Lapse(1000);
+  story.RestartRendezvous();
+  story.Attach("c", {.was_attached = true});
+  story.Attach("a", {.was_attached = true});
+  story.Lapse(1000);
+  EXPECT_EQ(story.machine().state(), JobState::kRunning);
+}
+
 TEST(JobAttach, ASparePrevailsOverWhoWasNeverThere) {
   JobStory story({.min = 2, .max = 2, .join_timeout_ms = 3000, .startup_quiet_ms = 1000});
   story.Attach("c", {.program = "eval.py"});

@@ -86,6 +86,9 @@ RoundQuestion JobMachine::Rules::Question() const {
   question.min_first_reached = min_first_reached_;
   question.last_call_timeout = terms_->last_call_timeout;
   question.quiet_until = quiet_until_;
+  // Nobody has come who was in it: they run it, as far as is known.
+  if (!has_formed_ && round_elsewhere_ > opener_.past.round)
+    question.elsewhere_until = unheard_are_lost_at_;
   question.form_not_before = form_not_before_;
   return question;
 }
@@ -242,7 +245,7 @@ void JobMachine::Rules::TakeLastResort() {
                              " without progress (--max-node-failures), but the job can't "
                              "reach its least number of nodes without it, so it takes part";
     Note(text);
-    SendTo(*member, Notice{text});
+    SendTo(*member, Notice{text, round_ ? round_->world.round : RoundId()});
   }
 }
 
@@ -389,9 +392,12 @@ void JobMachine::Rules::TellNewcomer(Member& member) {
     notice_due_ = input_.now + kGrowthNoticeInterval;
   }
   const std::string text = WaitingText(member);
-  if (text.empty() || text == member.told || IsFinal()) return;
+  if (text.empty() || IsFinal()) return;
+  const RoundId runs = round_ ? round_->world.round : RoundId();
+  if (text == member.told && runs == member.told_round) return;
   member.told = text;
-  SendTo(member, Notice{text});
+  member.told_round = runs;
+  SendTo(member, Notice{text, runs});
 }
 
 std::string JobMachine::Rules::WaitingForText() const {

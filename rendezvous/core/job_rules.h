@@ -207,9 +207,9 @@ class JobMachine::Rules {
   LeaseTable graces_;  // of those whose stream ended
 
   RoundId highest_round_;
-  // The current round: running, stopping or being recovered.
-  std::optional<Round> round_;
-  bool has_formed_ = false;  // a round, itself: no other world can be newer
+  RoundId round_elsewhere_;     // the newest of which a spare or the record told
+  std::optional<Round> round_;  // running, stopping or being recovered
+  bool has_formed_ = false;     // a round, itself: no other world can be newer
   // A round ran in this life of the rendezvous: the next closes without a last call.
   bool is_reforming_ = false;
   Instant recover_deadline_ = Instant::Never();

@@ -169,6 +169,8 @@ void JobStory::Attach(const std::string& agent, AttachOptions options) {
   attach.terms.program = options.program;
   attach.facts = options.facts;
   attach.is_drained = options.is_drained;
+  const Notice* notice = Last<Notice>(agent);
+  if (notice != nullptr && !options.is_running) attach.round_elsewhere = notice->running_round;
   attach.was_attached = options.was_attached;
   attach.hosts_rendezvous = options.hosts_rendezvous;
   attach.candidate_port = 7;

@@ -47,8 +47,9 @@ struct Member {
     static Departure ByDrain() { return {.reason = "drained", .is_drained = true}; }
   };
   std::optional<Departure> departure;
-  // The last Notice it was sent, so that none is repeated.
+  // The last Notice it was sent, and the round that it named, so that none is repeated.
   std::string told;
+  RoundId told_round;
 };
 
 }  // namespace muster::rendezvous

@@ -36,6 +36,10 @@ RoundAnswer MayCloseRound(const RoundQuestion& q) {
   if (q.now < q.quiet_until) {
     return {false, q.quiet_until, are_here + "; agents of an earlier rendezvous may still report"};
   }
+  if (q.now < q.elsewhere_until) {
+    return {false, q.elsewhere_until,
+            are_here + "; those who ran a round before this rendezvous began may still come back"};
+  }
   if (q.now < q.form_not_before) {
     return {false, q.form_not_before, are_here + "; more may leave with the one that left"};
   }

@@ -29,6 +29,8 @@ struct RoundQuestion {
   Duration last_call_timeout{0};
   // No round closes before this (`startup_quiet`).
   Instant quiet_until;
+  // Those who run a round of which this rendezvous has only heard would have come back by then.
+  Instant elsewhere_until;
   // A node has left, and others that leave with it are waited for.
   Instant form_not_before;
 };
