@@ -146,8 +146,8 @@ std::vector<RendezvousMessage> RendezvousMessages() {
 // the function above too, or the wire forgets it without a word.
 TEST(SessionConvert, EveryFieldIsSetInTheMessagesAbove) {
   const Attach attach = SomeAttach();
-  [[maybe_unused]] const auto& [a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15] =
-      attach;
+  [[maybe_unused]] const auto& [a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15,
+                                a16] = attach;
   const RunningWorld running = SomeRunning();
   [[maybe_unused]] const auto& [r1, r2, r3, r4, r5, r6, r7, r8, r9] = running;
   const StartRound start = SomeStart();

@@ -55,6 +55,7 @@ void LogFile::Write(std::string_view bytes) {
 void LogFile::WriteAll(std::string_view bytes) {
   if (bytes.empty()) return;
   is_at_line_start_ = bytes.back() == '\n';
+  const size_t given = bytes.size();
   while (fd_ >= 0 && !bytes.empty()) {
     ssize_t wrote = write(fd_, bytes.data(), bytes.size());
     if (wrote < 0 && errno == EINTR) continue;
@@ -66,6 +67,16 @@ void LogFile::WriteAll(std::string_view bytes) {
     bytes.remove_prefix(static_cast<size_t>(wrote));
   }
   lost_bytes_ += bytes.size();
+  CheckIsThere(given - bytes.size());
+}
+
+void LogFile::CheckIsThere(size_t given) {
+  struct stat status {};
+  if (fd_ < 0 || fstat(fd_, &status) != 0 || status.st_nlink > 0) return;
+  // What goes into it now is seen by nobody.
+  lost_bytes_ += given;
+  if (failure_.empty()) failure_ = "it was removed";
+  Close();
 }
 
 void LogFile::Rotate() {

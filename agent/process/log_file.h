@@ -23,6 +23,7 @@ class LogFile {
   // Makes the folders above and the file. What an earlier round has left there stays, and is
   // written on.
   void Open();
+  // A file that somebody has removed is given up.
   void Write(std::string_view bytes);
   void Close();
 
@@ -36,6 +37,8 @@ class LogFile {
  private:
   void OpenFile();
   void WriteAll(std::string_view bytes);
+  // Of `given` bytes that were just written, whether anybody can find them.
+  void CheckIsThere(size_t given);
   void Rotate();
   void Fail(int error);
 

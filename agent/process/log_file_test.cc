@@ -82,6 +82,19 @@ TEST_F(LogFileTest, WhereRenamingIsImpossibleItGoesOn) {
   EXPECT_EQ(file.lost_bytes(), 0u);
 }
 
+TEST_F(LogFileTest, OneThatIsRemovedIsGivenUp) {
+  LogFile file(path_);
+  file.Open();
+  file.Write("one\n");
+  EXPECT_EQ(file.failure(), "");
+  fs::remove_all(folder_ + "/attempt_0");
+  file.Write("two\n");
+  EXPECT_EQ(file.failure(), "it was removed");
+  EXPECT_EQ(file.lost_bytes(), 4u);
+  file.Write("three\n");
+  EXPECT_EQ(file.lost_bytes(), 10u);
+}
+
 TEST_F(LogFileTest, WhatCantBeWrittenIsCounted) {
   std::ofstream(folder_ + "/attempt_0") << "a file";
   LogFile file(path_, 10);

@@ -116,6 +116,7 @@ void JobMachine::Rules::AttachNewcomer(SessionId session, const Attach& attach) 
     return OnAttach(session, attach);
   }
   Member& member = AddMember(session, attach);
+  host_is_new_ |= attach.hosts_rendezvous && PastOf(attach) == JobPast{};
   SendTo(member, Attached{options_.lease, options_.reconnect_timeout});
   Note("node " + attach.node_name + " joined; " + std::to_string(sessions_.size()) + " of " +
        NodeRange(terms_->min_nodes, terms_->max_nodes) + " attached");

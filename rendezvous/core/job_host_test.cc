@@ -131,5 +131,27 @@ TEST(JobHost, HowLongANodeIsSetAsideIsInTheStatus) {
   EXPECT_GE(nodes[1].set_aside_left, std::chrono::seconds(539));
 }
 
+TEST(JobHost, OneThatIsStartedAnewIsNotAwaitedInItsOldPlace) {
+  for (bool is_host : {true, false}) {
+    SCOPED_TRACE(is_host);
+    JobStory story({.min = 1, .max = 3, .startup_quiet_ms = 1000});
+    for (const char* agent : {"a", "b", "c"}) story.Attach(agent);
+    story.Lapse(1000);
+    ASSERT_EQ(story.machine().state(), JobState::kRunning);
+    story.RestartRendezvous();
+    story.Attach("a", {.life = 1, .highest_round = 0, .hosts_rendezvous = is_host});
+    for (const char* agent : {"b", "c"}) story.Attach(agent, {.is_running = true});
+    story.Lapse(900);
+    EXPECT_EQ(story.CountOf<StopRound>("b"), 0) << "another one may be missing";
+    story.Lapse(200);
+    EXPECT_EQ(story.CountOf<StopRound>("b"), is_host ? 1 : 0);
+    if (!is_host) continue;
+    for (const char* agent : {"b", "c"}) story.StopDone(agent);
+    story.Lapse(2500);
+    EXPECT_EQ(story.world("a").round, RoundId(2)) << "when the lease of its old place is over";
+    EXPECT_EQ(story.world("b").round, RoundId(2));
+  }
+}
+
 }  // namespace
 }  // namespace muster::rendezvous

@@ -130,6 +130,7 @@ void JobMachine::Rules::On(const TimePassed& /*event*/) {
   if (IsFinal()) return;
   if (set_aside_ends_ <= input_.now) EndSetAsides();
   // What waited for the end of the quiet time.
+  WeighRecovery();
   MaybeFinishStop();
   MaybeSucceed();
   if (IsFinal()) return;

@@ -134,7 +134,9 @@ void JobMachine::Rules::TakeSlot(SessionId session, const Attach& attach) {
 }
 
 int JobMachine::Rules::SlotsUnaccounted() const {
-  return round_->Count(SlotState::kMissing) - places_vacated_;
+  // A host that was started anew had a place, as hosts do, and won't come back to it.
+  const int host = host_is_new_ && input_.now >= quiet_until_ ? 1 : 0;
+  return round_->Count(SlotState::kMissing) - places_vacated_ - host;
 }
 
 void JobMachine::Rules::WeighRecovery() {
@@ -156,6 +158,7 @@ void JobMachine::Rules::WeighRecovery() {
       if (member.lost_recovered_round)
         AddReason(why, "node " + member.attach.node_name + " came back without its workers");
     }
+    if (host_is_new_) AddReason(why, "the node that hosts the rendezvous was started anew");
     if (why.empty()) why = "nodes came back without their workers";
     BeginStop(StopOrigin::kLoss, StopCause::kPeerLost, RoundName() + " is incomplete: " + why,
               Rank(-1));

@@ -198,9 +198,9 @@ class JobMachine::Rules {
   // life, sent away to attach again when it is gone; at most a lease later.
   std::map<SessionId, Attach> claimants_;
   uint64_t arrivals_ = 0;
-  // A node goes as another one comes in its place.
-  bool is_replacing_ = false;
-  std::set<std::string> gone_;             // names of nodes that were here and went
+  bool is_replacing_ = false;   // a node goes as another one comes in its place
+  bool host_is_new_ = false;    // no round of the job was seen by the process that hosts us
+  std::set<std::string> gone_;  // names of nodes that were here and went
   std::set<std::string> known_to_differ_;  // nodes whose differences from others have been said
   int set_aside_attached_ = 0;
   LeaseTable leases_;  // of agents that are attached

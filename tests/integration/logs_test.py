@@ -345,6 +345,16 @@ class DiskFull(process_kit.Case):
         self.assertEqual(process.err.count("cannot write"), 2, process.err)
         self.assertEqual(process.err.count("bytes of output are missing in"), 2, process.err)
 
+    def test_so_is_a_folder_that_is_gone(self):
+        process = self.standalone("--log-dir=logs", "--redirects=3", "--no-python", "sh", "-c",
+                                  "echo up; until [ -e go ]; do sleep 0.01; done; echo why >&2; exit 3")
+        logs = os.path.join(self.work, "logs")
+        wait_for(lambda: any("stdout.log" in files for _, _, files in os.walk(logs)), "the logs")
+        shutil.rmtree(logs)
+        self.write("go", "")
+        self.assert_ends(process, 3, "stderr.log: it was removed; the job goes on without it",
+                         "bytes of output are missing in")
+
 
 if __name__ == "__main__":
     process_kit.main()
