@@ -3,6 +3,7 @@
 import os
 import re
 import resource
+import shutil
 import signal
 import sys
 import time
@@ -349,7 +350,7 @@ class DiskFull(process_kit.Case):
         process = self.standalone("--log-dir=logs", "--redirects=3", "--no-python", "sh", "-c",
                                   "echo up; until [ -e go ]; do sleep 0.01; done; echo why >&2; exit 3")
         logs = os.path.join(self.work, "logs")
-        wait_for(lambda: any("stdout.log" in files for _, _, files in os.walk(logs)), "the logs")
+        wait_for(lambda: any("stderr.log" in files for _, _, files in os.walk(logs)), "the logs")
         shutil.rmtree(logs)
         self.write("go", "")
         self.assert_ends(process, 3, "stderr.log: it was removed; the job goes on without it",
