@@ -161,7 +161,7 @@ TEST_F(LogLayoutTest, NamesTheFolderThatCannotBeWritten) {
   layout = LogLayout::Make({.log_dir = folder_ / "file", .run_id = "x"});
   EXPECT_FALSE(layout.ok());
   setenv("TMPDIR", "/proc/nowhere", 1);
-  EXPECT_FALSE(LogLayout::Make({.log_dir = "", .run_id = "x"}).ok());
+  EXPECT_TRUE(LogLayout::Make({.log_dir = "", .run_id = "x"}).ok()) << "goes to /tmp";
 }
 
 // Binds `port` (0: any) at `address`, without listening; the caller closes the descriptor.

@@ -17,9 +17,11 @@ namespace fs = std::filesystem;
 
 constexpr char kNoFiles[] = "/dev/null";
 
+// As Python's tempfile: a TMPDIR that can't be used here (another node's scratch) is passed over.
 std::string TemporaryFolder() {
   const char* folder = std::getenv("TMPDIR");
-  return folder != nullptr && *folder != '\0' ? folder : "/tmp";
+  const bool is_of_use = folder != nullptr && access(folder, W_OK | X_OK) == 0;
+  return is_of_use ? folder : "/tmp";
 }
 
 absl::Status CannotWrite(const std::string& what, const std::string& path, int error) {
