@@ -48,6 +48,12 @@ struct LaunchPlan {
   // Should the port be taken by another rendezvous, this node joins it: two nodes may race for one
   // endpoint. False where another node can't be meant, so that two jobs never join each other.
   bool joins_if_port_is_taken = false;
+  // Nobody else can come into the job: its one node hosts the rendezvous itself.
+  bool StandsAlone() const {
+    return hosting == Hosting::kAlways && terms.max_nodes == 1 && !joins_if_port_is_taken;
+  }
+  // A node that nobody can replace may stand still for longer (a paused container, Ctrl-Z).
+  Duration DefaultLease() const { return std::chrono::seconds(StandsAlone() ? 600 : 3); }
   // Where the rendezvous listens if this node hosts it; empty: on every interface.
   std::string listen_host;
   // No agent can have been at an earlier rendezvous of this job.

@@ -210,6 +210,14 @@ TEST(LaunchPlan, TheTermsHoldWhatNodesMustAgreeOn) {
   EXPECT_EQ(Plan({"--allow-other-programs"}).terms.program, "");
 }
 
+TEST(LaunchPlan, ANodeThatStandsAloneHasALongerLease) {
+  EXPECT_EQ(Plan({"--standalone"}).DefaultLease(), std::chrono::seconds(600));
+  EXPECT_EQ(Plan({"--master-port=2000"}).DefaultLease(), std::chrono::seconds(600));
+  EXPECT_EQ(Plan({"--nnodes=2", "--master-addr=10.0.0.1"}).DefaultLease(), std::chrono::seconds(3));
+  EXPECT_EQ(Plan({"--nnodes=1", "--rdzv-endpoint=h"}).DefaultLease(), std::chrono::seconds(3))
+      << "a spare may come";
+}
+
 TEST(LaunchPlan, IsHostDecidesWhateverTheAddressesSay) {
   EXPECT_EQ(Plan({"--nnodes=1:2", "--rdzv-endpoint=h", "--rdzv-conf=is_host=1"}).hosting,
             Hosting::kAlways);

@@ -102,7 +102,7 @@ TEST(RunOptions, TakesEveryFlag) {
   EXPECT_EQ(options.run_id, "job");
   EXPECT_EQ(options.join_timeout, seconds(5));
   EXPECT_EQ(options.last_call_timeout, milliseconds(500));
-  EXPECT_EQ(options.lease, seconds(2));
+  EXPECT_EQ(options.lease, Duration(seconds(2)));
   EXPECT_EQ(options.is_host, false);
   EXPECT_TRUE(options.is_new);
   EXPECT_EQ(options.local_addr, "10.0.0.1");

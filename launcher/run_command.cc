@@ -240,9 +240,12 @@ EndedJob EndedWith(const AgentSettings& settings, const Verdict& verdict, const 
   return ended;
 }
 
-std::vector<int> TakenSignals(const RunOptions& options) {
+std::vector<int> TakenSignals(const RunOptions& options, const LaunchPlan& plan) {
   std::vector<int> taken = options.stop_signals;
-  for (int number : {SIGUSR1, SIGUSR2, SIGTSTP}) taken.push_back(number);
+  taken.push_back(SIGUSR1);
+  taken.push_back(SIGUSR2);
+  // The node would be lost.
+  if (!plan.StandsAlone()) taken.push_back(SIGTSTP);
   return taken;
 }
 
@@ -311,7 +314,7 @@ int RunJob(const RunOptions& options, const LaunchPlan& plan, ResultFile& result
   StopTarget target(options, [&](int exit_code, const std::string& reason) {
     result.Write(EndedEarly(options, plan, exit_code, reason));
   });
-  StopSignals signals(TakenSignals(options));
+  StopSignals signals(TakenSignals(options, plan));
   signals.Watch([&target](int number) { target.OnSignal(number); });
   std::unique_ptr<PreemptionWatch> watch;
   if (!options.preemption_file.empty()) {
@@ -335,7 +338,7 @@ int RunJob(const RunOptions& options, const LaunchPlan& plan, ResultFile& result
   MeetingOptions meeting;
   meeting.store = store.get();
   meeting.is_one_of_hosts = !RecordMark().empty();
-  meeting.lease = options.lease;
+  meeting.lease = options.lease.value_or(plan.DefaultLease());
   meeting.reconnect_timeout = options.reconnect_timeout;
   meeting.checkpoint_patience = options.shutdown_timeout;
   meeting.patience = options.join_timeout;

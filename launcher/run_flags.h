@@ -59,7 +59,8 @@ inline constexpr FlagSpec kRunFlags[] = {
     {"rdzv-id", "ID", kMeetFlags, "Run id: tells jobs apart at one rendezvous (default none)", 0,
      kTorchrun},
     {"rdzv-conf", "K=V,...", kMeetFlags,
-     "join_timeout=600, last_call_timeout=30, lease=3 (seconds), is_host=1|0, is_new=0|1 "
+     "join_timeout=600, last_call_timeout=30, lease=3 (600 for a node alone; seconds), "
+     "is_host=1|0, is_new=0|1 "
      "(1: this run id was never used, so nobody is waited for that might still have it)",
      0, kTorchrun},
     {"local-addr", "HOST", kMeetFlags, "Address at which other nodes reach this one", 0, kTorchrun},

@@ -104,7 +104,8 @@ struct RunOptions {
   bool is_new = false;
   Duration join_timeout = std::chrono::seconds(600);
   Duration last_call_timeout = std::chrono::seconds(30);
-  Duration lease = std::chrono::seconds(3);
+  // Absent: LaunchPlan::DefaultLease().
+  std::optional<Duration> lease;
   Duration reconnect_timeout = std::chrono::seconds(60);
   agent::LostContact lost_contact = agent::LostContact::kAuto;
   int max_restarts = 0;

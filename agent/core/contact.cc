@@ -11,6 +11,8 @@ constexpr Duration kMargin = std::chrono::milliseconds(500);
 // Heartbeats whose acknowledgement may still come. At lease/3 the deadline passes after three.
 constexpr size_t kMostUnacknowledged = 16;
 constexpr Duration kDefaultLease = std::chrono::seconds(3);
+// Heartbeats tell of the workers' progress as well.
+constexpr Duration kLongestInterval = std::chrono::seconds(10);
 // How long a refusal holds, from when its probe began: less than the second in which a new
 // rendezvous is quiet, by enough for the guardian's deadline and for killing.
 constexpr Duration kRefusalHolds = std::chrono::milliseconds(700);
@@ -209,7 +211,7 @@ Instant Contact::gives_up_at() const {
 }
 
 Duration Contact::renewal_interval() const {
-  return (lease_.IsZero() ? kDefaultLease : lease_.length) / 3;
+  return std::min(kLongestInterval, (lease_.IsZero() ? kDefaultLease : lease_.length) / 3);
 }
 
 Instant Contact::DeadlineIfHeld(Instant now) const { return now + lease_.Usable(); }

@@ -118,7 +118,8 @@ class Contact {
   Instant gives_up_at() const;
   // How long contact has been missing at most before giving up.
   Duration patience() const;
-  // How often the deadline has to be renewed, lease/3; a default before the first Attached.
+  // How often the deadline has to be renewed, lease/3 but at most 10 s; a default before the first
+  // Attached.
   Duration renewal_interval() const;
   // For an agent whose job is over: what the deadline would be if contact held.
   Instant DeadlineIfHeld(Instant now) const;

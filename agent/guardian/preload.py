@@ -126,9 +126,22 @@ def import_all(modules):
             hint = "" if os.environ.get("OMP_NUM_THREADS") == "1" else "; --omp-threads=1 may keep it from that"
             return "import %s started %d thread%s, which a forked worker would lack%s" % (
                 name, count, "" if count == 1 else "s", hint)
+        children = child_processes()
+        for pid in children:
+            os.kill(pid, signal.SIGKILL)  # each worker will have one of its own
+        if children:
+            return "import %s started a process, which all workers would share" % name
         if uses_cuda():
             return "import %s opened a GPU, which a forked worker can't use" % name
     return None
+
+
+def child_processes():
+    try:
+        with open("/proc/self/task/%d/children" % os.getpid(), "rb") as children:
+            return [int(pid) for pid in children.read().split()]
+    except OSError:
+        return []  # a kernel without that file
 
 
 def uses_cuda():

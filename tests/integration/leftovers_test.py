@@ -72,12 +72,30 @@ class Kills(process_kit.Case):
             wait_for(lambda: not process_kit.tagged(self.tag), "the workers' end", 2)
 
     def test_ctrl_z_is_not_obeyed(self):
-        process = self.start_workers("--rdzv-conf=lease=1")
+        endpoint = "127.0.0.1:%d" % process_kit.free_port()
+        process = self.start("run", "--nnodes=1:2", "--rdzv-endpoint=" + endpoint,
+                             "--rdzv-conf=last_call_timeout=0.1", "--no-python", "sh", "-c", WORKER)
+        process.wait_for_output("up ")
         process.signal(signal.SIGTSTP)
         process.wait_for_output("Ctrl-Z (SIGTSTP) is not obeyed")
         self.assertTrue(all(map(process_kit.is_alive, self.workers_of(process))))
         process.signal(signal.SIGINT)
         self.assert_ends(process, 130)
+
+    def test_a_launcher_alone_may_stand_still(self):
+        process = self.start_workers()
+        workers = self.workers_of(process)
+        process.signal(signal.SIGTSTP)
+        wait_for(lambda: process_kit.state_of(process.pid) == "T", "the launcher to stand still")
+        # Nothing tells that longer than the usual lease has passed but time.
+        end = time.monotonic() + 4
+        wait_for(lambda: time.monotonic() > end or
+                 not all(map(process_kit.is_alive, workers)), "4 s without the launcher")
+        process.signal(signal.SIGCONT)
+        self.assertTrue(all(map(process_kit.is_alive, workers)))
+        process.signal(signal.SIGINT)
+        self.assert_ends(process, 130)
+        self.assertEqual(process.out.count("up "), 2, process.said())
 
     def test_launcher_frozen(self):
         process = self.start_workers("--rdzv-conf=lease=1")

@@ -347,8 +347,8 @@ class DiskFull(process_kit.Case):
         self.assertEqual(process.err.count("bytes of output are missing in"), 2, process.err)
 
     def test_so_is_a_folder_that_is_gone(self):
-        process = self.standalone("--log-dir=logs", "--redirects=3", "--no-python", "sh", "-c",
-                                  "echo up; until [ -e go ]; do sleep 0.01; done; echo why >&2; exit 3")
+        process = self.start("run", "--standalone", "--log-dir=logs", "--redirects=3", "--no-python", "sh", "-c",
+                             "until [ -e go ]; do sleep 0.01; done; echo why >&2; exit 3")
         logs = os.path.join(self.work, "logs")
         wait_for(lambda: any("stderr.log" in files for _, _, files in os.walk(logs)), "the logs")
         shutil.rmtree(logs)

@@ -83,12 +83,14 @@ class Imports(process_kit.Case):
     def test_what_cannot_be_forked_is_said_and_started_afresh(self):
         self.write("threads.py", "import threading, time\n"
                                  "threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()\n")
+        self.write("starts.py", "import subprocess\nsubprocess.Popen(['sleep', '1000'])\n")
         self.write("leaves.py", "import sys\nsys.exit(4)\n")
         self.write("dies.py", "import os\nos._exit(5)\n")
         script = self.write("t.py", "import os\nprint('ran', os.environ['RANK'])\n")
         for module, why in (("absent", "import absent failed: ModuleNotFoundError: No module named 'absent'"),
                             ("threads", "import threads started 1 thread, which a forked worker would lack\n"),
                             ("leaves", "import leaves failed: SystemExit: 4"),
+                            ("starts", "import starts started a process, which all workers would share"),
                             ("dies", "its process ended")):
             with self.subTest(module=module):
                 process = self.standalone("--nproc-per-node=2", "--prefix=never", "--preload=json," + module, script)

@@ -114,7 +114,8 @@ void ChooseRules(SimRandom random, FaultPlan* plan) {
   int node_rank = random.Between(0, 2);
   for (NodePlan& node : plan->nodes) {
     if (random.Chance(30)) node.topology = "rack" + std::to_string(random.Between(1, 12));
-    if (node.disagrees) node.has_other_program = random.Chance(50);
+    // In a static job another program is no disagreement.
+    if (node.disagrees) node.has_other_program = random.Chance(50) && !terms.is_static;
     if (!has_node_ranks || node.disagrees) continue;
     node.node_rank = node_rank;
     node_rank += random.Between(1, 2);
