@@ -96,7 +96,7 @@ TEST(JobAttach, WhoWasInARoundPrevailsOverWhoOpenedTheJobAtARestartedRendezvous)
 TEST(JobAttach, ASpareFormsNoWorldBesideOneThatARestartedRendezvousHasNotHeardOf) {
   for (bool do_they_come : {true, false}) {
     for (bool has_record : {true, false}) {
-      JobStory story({.min = 1, .max = 2, .startup_quiet_ms = 1000});
+      JobStory story({.min = 1, .max = 2, .last_call_ms = 0, .startup_quiet_ms = 1000});
       for (const char* agent : {"a", "b", "c"}) story.Attach(agent);
       story.Lapse(1000);
       ASSERT_EQ(story.world("b").round, RoundId(1));

@@ -156,7 +156,8 @@ void JobMachine::Rules::LetIdleGo() {
 
 // While the job forms again. Not a spare or a newcomer, without which it was not below MIN before.
 bool JobMachine::Rules::IsMissedIfItGoes(const Member& member) const {
-  const bool had_part = member.last_group_rank.has_value() || member.lost_recovered_round;
+  const bool had_part =
+      member.last_group_rank.has_value() || member.attach.highest_round.value > 0;
   return !round_ && is_reforming_ && had_part;
 }
 

@@ -222,6 +222,7 @@ TEST(JobLeave, ANewcomerThatGoesBelowMinDoesntEndTheWaitForWhoWasLost) {
     EXPECT_EQ(story.machine().state(), JobState::kGathering) << "as before e came";
     EXPECT_FALSE(Farewell(story, "a")) << Farewell(story, "a")->reason;
     // The control: one of those that ran.
+    story.Attach("f");
     story.Leave("a");
     EXPECT_EQ(story.machine().state(), JobState::kFailed);
   }

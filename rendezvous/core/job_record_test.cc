@@ -38,6 +38,9 @@ TEST(JobRecord, NewcomersAloneDoNotGoOnFromWhatWasKept) {
   record.commit_round = RoundId(4);
   story.RestartRendezvous(record);
   story.Attach("a", {.highest_round = 0});
+  EXPECT_EQ(story.Last<StartRound>("a"), nullptr) << "those of that round may come";
+  story.Lapse(3000);
+  ASSERT_NE(story.Last<StartRound>("a"), nullptr);
   EXPECT_EQ(story.Last<StartRound>("a")->resume, std::nullopt) << "another job of that run id";
   EXPECT_EQ(story.Last<StartRound>("a")->world.round, RoundId(5)) << "rounds only grow";
   EXPECT_EQ(story.record().commit, std::nullopt);
