@@ -48,12 +48,13 @@ constexpr std::string_view kIdleConfKeys[] = {
 
 absl::Status SetConfPair(std::string_view who, std::string_view key, std::string_view value,
                          RunOptions& options) {
+  Duration lease{};
   const std::pair<std::string_view, Duration*> kDurations[] = {
       {"join_timeout", &options.join_timeout},
       // Static layout's name for the same.
       {"timeout", &options.join_timeout},
       {"last_call_timeout", &options.last_call_timeout},
-      {"lease", &options.lease}};
+      {"lease", &lease}};
   std::string full = Cat(who, " ", key);
   std::vector<std::string_view> known(std::begin(kIdleConfKeys), std::end(kIdleConfKeys));
   if (std::ranges::find(known, key) != known.end()) {
@@ -81,6 +82,7 @@ absl::Status SetConfPair(std::string_view who, std::string_view key, std::string
       return BadValue(full, value, "at least 1 second");
     }
     *target = *seconds;
+    if (key == "lease") options.lease = lease;
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
