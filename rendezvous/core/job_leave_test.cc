@@ -207,7 +207,7 @@ TEST(JobLeave, WhoHasNoPartInTheRoundGoesAtOnce) {
 
 TEST(JobLeave, ANewcomerThatGoesBelowMinDoesntEndTheWaitForWhoWasLost) {
   for (bool is_drained : {true, false}) {
-    JobStory story({.min = 3, .max = 4});
+    JobStory story({.min = 3, .max = 4, .last_call_ms = 0});
     RunThree(story);
     for (const char* agent : {"b", "c"}) story.Break(agent);
     story.Lapse(200);
@@ -224,7 +224,7 @@ TEST(JobLeave, ANewcomerThatGoesBelowMinDoesntEndTheWaitForWhoWasLost) {
     // The control: one of those that ran.
     story.Attach("f");
     story.Leave("a");
-    EXPECT_EQ(story.machine().state(), JobState::kFailed);
+    EXPECT_EQ(story.machine().state(), JobState::kFailed) << story.Trace();
   }
 }
 
