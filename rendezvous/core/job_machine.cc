@@ -60,7 +60,8 @@ JobMachine::Rules::Rules(std::string run_id, JobOptions options, Instant started
       leases_(options.lease),
       graces_(options.reattach_grace),
       highest_round_(options.record.world.round),
-      round_elsewhere_(options.record.world.round),
+      // Nobody runs the round of a job that had ended before it was opened anew.
+      round_elsewhere_(options.record_is_new ? RoundId() : options.record.world.round),
       losses_({.good_uptime = options.good_uptime, .set_aside_for = options.set_aside_for}),
       verdict_(options.record.verdict) {
   if (verdict_) state_ = verdict_->succeeded ? JobState::kSucceeded : JobState::kFailed;

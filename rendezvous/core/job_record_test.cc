@@ -161,6 +161,7 @@ TEST(JobRecord, AnEndThatIsOlderThanWhatANodeHasSeenDoesNotCount) {
   const JobRecord over = EndToBeRunAgain(story);
   story.RestartRendezvous({.world = over.world});
   for (const char* agent : {"a", "b"}) story.Attach(agent, {.life = 1, .highest_round = 0});
+  story.Lapse(3000);
   ASSERT_EQ(story.world("a").round, RoundId(2));
   story.RestartRendezvous(over);
   story.Attach("late", {.highest_round = 0});

@@ -330,7 +330,7 @@ class RendezvousGone(Cluster):
                 wait_for(lambda: node.err.count("lost contact") >= times, "the loss of contact")
             daemon = self.daemon()
             for node in nodes:
-                wait_for(lambda: node.err.count("again") >= times, "contact again")
+                wait_for(lambda: node.err.count("reached the rendezvous") >= times, "contact again")
         self.write("meet", "")
         self.write("finish", "")
         for node in nodes:
