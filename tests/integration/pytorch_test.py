@@ -42,6 +42,12 @@ class PyTorch(process_kit.Case):
         self.check([self.start("run", "--standalone", "--nproc-per-node=2", "--prefix=never",
                                SCRIPT)], 2)
 
+    def test_preloaded(self):
+        process = self.start("run", "--standalone", "--nproc-per-node=2", "--prefix=never",
+                             "--preload=torch,numpy", SCRIPT)
+        self.check([process], 2)
+        self.assertNotIn("without --preload", process.err)
+
     def test_static_layout(self):
         port = process_kit.free_port()
         self.check([self.start("run", "--nnodes=2", "--node-rank=%d" % i, "--master-port=%d" % port,
